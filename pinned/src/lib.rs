@@ -1,1 +1,3 @@
 //! pinned
+
+pub mod domain;
