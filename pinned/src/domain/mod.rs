@@ -27,7 +27,9 @@ mod tests;
 
 pub use backend::{DomainBackend, SpawnedTask};
 pub use clock::Elapsed;
+pub(crate) use clock::saturating_add;
 pub use event::Event;
 pub use handle::Domain;
 pub use rng::{EmptyLabel, Rng, RngStreams};
+pub(crate) use task::panic_message;
 pub use task::{TaskError, TaskHandle};
