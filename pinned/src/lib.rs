@@ -1,1 +1,4 @@
 //! pinned
+
+pub mod domain;
+pub mod lease;
