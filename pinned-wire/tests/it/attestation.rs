@@ -78,6 +78,21 @@ fn a_minted_token_has_the_form_of_the_contract() {
     );
 }
 
+/// Computed apart from this code, with Python's `hmac` and `base64`.
+// W8.1
+#[test]
+fn a_minted_token_is_the_one_that_other_implementations_mint() {
+    let known = concat!(
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6InBpbmJvYXJkK2p3dCJ9.",
+        "eyJhdWQiOiJzZXNzaW9uLTEiLCJpYXQiOjE4MDAwMDAwMDAsImV4cCI6MTgwMDAwMDAzMCwiY2FsbGVyIjoiL2EvYiIsImRlcHRoIjoyfQ.",
+        "Eo5LfJgKgknXVrocBnLK9IJzRnVHQj2gDyzIcHnmEuc",
+    );
+    assert_eq!(
+        mint(SECRET, &Claims::new(AUD, at(NOW)).with_caller("/a/b", 2)),
+        known
+    );
+}
+
 // W8.3
 #[test]
 fn an_account_and_a_chain_travel_in_the_token() {
