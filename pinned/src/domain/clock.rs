@@ -15,7 +15,6 @@ const FAR_FUTURE: Duration = Duration::from_secs(86_400 * 365 * 30);
 /// The time given to [`Domain::timeout`] ran out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the time limit has passed")]
-#[non_exhaustive]
 pub struct Elapsed;
 
 /// `from + after`, where a longer time than any process lives is cut to [`FAR_FUTURE`].

@@ -13,7 +13,6 @@ use sha2::{Digest as _, Sha256};
 /// A stream of random numbers was asked for without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a random stream needs a label that is not empty")]
-#[non_exhaustive]
 pub struct EmptyLabel;
 
 /// One stream of random numbers; clones draw from the same one.

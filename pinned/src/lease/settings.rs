@@ -8,7 +8,6 @@ use super::hooks::{Hook, HookOutcome};
 /// A lease cannot have a buffer of zero: it would expire without having been unhealthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a lease buffer must be longer than zero")]
-#[non_exhaustive]
 pub struct ZeroBuffer;
 
 /// Changes to a lease, for [`Lease::configure`](super::Lease::configure); what is not named stays as it is.
