@@ -12,6 +12,7 @@ use super::record::{CloseKind, Phase, Record, Stage};
 use crate::api::lifespan::BoxError;
 use crate::api::scope::{Held, Origin, Scope};
 use crate::api::seam::{Seam, TurnKind};
+use crate::domain::TaskError;
 
 /// How long a close waits for its release to be acknowledged (H11.7).
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
@@ -178,13 +179,13 @@ impl CloseJob {
         let release = placements.release(&host.namespace, record.key(), epoch);
         let mut release = host.env.domain.spawn(release);
         match host.env.domain.timeout(RELEASE_PATIENCE, &mut release).await {
-            Ok(outcome) => report_release(record, outcome.map_err(Into::into).flatten()),
+            Ok(outcome) => report_release(record, outcome),
             Err(_elapsed) => {
                 host.counts.late_releases.fetch_add(1, Ordering::AcqRel);
                 let record = Arc::clone(record);
                 let domain = host.env.domain.clone();
                 domain.spawn(async move {
-                    report_release(&record, release.await.map_err(Into::into).flatten());
+                    report_release(&record, release.await);
                     let host = &record.host;
                     host.counts.late_releases.fetch_sub(1, Ordering::AcqRel);
                     host.changed.notify_waiters();
@@ -197,7 +198,7 @@ impl CloseJob {
     async fn end_everything(&self) {
         let record = &self.record;
         record.raise_stage(Stage::CutAll);
-        for stream in record.open_streams() {
+        for stream in record.take_streams() {
             stream.end();
         }
         record
@@ -211,9 +212,6 @@ impl CloseJob {
     /// Takes the record out, unless it is still to hand its placement back.
     fn leave_directory(&self, done: bool) -> bool {
         let record = &self.record;
-        if let Some(log) = &record.log {
-            log.dispose();
-        }
         let fence = {
             let mut state = record.lock();
             let owes = matches!(&state.phase, Phase::Closing(closing) if closing.releasing);
@@ -224,13 +222,16 @@ impl CloseJob {
             state.hooks = Default::default();
             state.fence
         };
+        if let Some(log) = &record.log {
+            log.dispose();
+        }
         record.host.directory.remove(record, fence, record.now());
         true
     }
 }
 
-fn report_release(record: &Record, outcome: Result<(), BoxError>) {
-    if let Err(error) = outcome {
+fn report_release(record: &Record, outcome: Result<Result<(), BoxError>, TaskError>) {
+    if let Err(error) = outcome.unwrap_or_else(|crashed| Err(crashed.into())) {
         tracing::error!(
             target: "pinned::host",
             instance_id = record.key(),

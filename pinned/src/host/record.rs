@@ -375,9 +375,10 @@ impl Record {
         self.launch(job);
     }
 
-    /// The streams that are open, for the last step of the close.
-    pub(super) fn open_streams(&self) -> Vec<Arc<dyn OpenStream>> {
-        self.lock().streams.values().map(Arc::clone).collect()
+    /// The streams that are open, for the last step of the close. They count no more: a client that has stalled may
+    /// let go of its end at any later time.
+    pub(super) fn take_streams(&self) -> impl Iterator<Item = Arc<dyn OpenStream>> + use<> {
+        std::mem::take(&mut self.lock().streams).into_values()
     }
 
     pub(super) fn stage(&self) -> Stage {
@@ -495,6 +496,10 @@ impl State {
     /// Whether a stream or a WebSocket is open.
     pub(super) fn is_streaming(&self) -> bool {
         self.sockets > 0 || !self.streams.is_empty()
+    }
+
+    pub(super) fn has_sockets(&self) -> bool {
+        self.sockets > 0
     }
 
     fn connections(&self) -> u32 {

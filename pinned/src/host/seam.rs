@@ -154,8 +154,6 @@ impl InstanceSeam for Record {
 
     fn finish(self: Arc<Self>, work: Option<WorkClass>, turn: Option<TurnKind>, torn: bool) {
         self.finish_work(work, turn, torn);
-        // A close may wait for this very turn.
-        self.notify_closer();
     }
 
     fn finish_into_stream(
