@@ -15,7 +15,8 @@ use serde::Serialize;
 use super::call::RequestState;
 use super::lifespan::BoxError;
 use super::refusal::internal_error;
-use crate::ws::{SocketControl, SocketError};
+use super::socket::{Session, SocketFailure};
+use crate::ws::SocketError;
 use crate::Attestation;
 
 /// What an authorizer sees of a request, before the instance exists (H2.6).
@@ -41,7 +42,7 @@ use crate::Attestation;
 pub struct Connection {
     pub(crate) parts: Parts,
     pub(crate) attestation: Attestation,
-    pub(crate) socket: Option<SocketControl>,
+    pub(crate) session: Option<Session>,
 }
 
 impl Connection {
@@ -72,7 +73,7 @@ impl Connection {
 
     /// Whether this request opens a WebSocket.
     pub fn is_websocket(&self) -> bool {
-        self.socket.is_some()
+        self.session.is_some()
     }
 
     /// Accepts the WebSocket already here, so that a denial can say why over it (H2.9, H2.13).
@@ -87,9 +88,22 @@ impl Connection {
     ///
     /// Not cancel safe: the answer may have left although the future was dropped.
     pub async fn accept(&self) -> Result<(), SocketError> {
-        match &self.socket {
-            Some(socket) => socket.accept().await,
+        match &self.session {
+            Some(session) => session.control.upgrade().accept().await.map(drop),
             None => Ok(()),
+        }
+    }
+
+    /// Sets what to tell the client of an accepted WebSocket before the host closes it for a fault or a refusal: the
+    /// text that the hook returns is sent as one frame (H2.16). The last hook set counts.
+    ///
+    /// A hook that panics is logged and ignored; the close happens all the same.
+    pub fn on_socket_failure(
+        &self,
+        hook: impl Fn(&SocketFailure) -> Option<String> + Send + Sync + 'static,
+    ) {
+        if let Some(session) = &self.session {
+            session.hooks.set(Box::new(hook));
         }
     }
 }

@@ -20,9 +20,9 @@ use super::auth::AuthOutput;
 use super::context::Context;
 use super::definition::PinnedApi;
 use super::instance::Instance;
-use super::refusal::{Refusal, internal_error};
+use super::refusal::{Refusal, Unavailable, internal_error};
 use super::scope::{Held, Origin, Scope, TakenTurns, chain_hold};
-use super::seam::{ActivationFailure, Begin, Seam, TurnKind, WorkClass, boxed};
+use super::seam::{Begin, Seam, TurnKind, WorkClass, boxed};
 use super::socket::Session;
 use super::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
 use crate::Attestation;
@@ -135,7 +135,7 @@ impl Entry {
     }
 
     /// It counts as work now.
-    fn begun(mut self) {
+    pub(crate) fn begun(mut self) {
         self.seam = None;
     }
 }
@@ -188,7 +188,6 @@ struct Begun {
     handler: &'static str,
     origin: Origin,
     sample: Sample,
-    session: Option<Session>,
 }
 
 impl Call {
@@ -315,7 +314,7 @@ impl Call {
     async fn begin_turn(self, turn: TurnKind) -> Result<(Tracked, Begun), Response> {
         self.begin(WorkClass::Handler, Some(turn))
             .await
-            .map_err(ActivationFailure::into_response)
+            .map_err(Unavailable::into_response)
     }
 
     /// Activates the instance if it must be, and turns the admitted request into work.
@@ -323,19 +322,27 @@ impl Call {
         self,
         class: WorkClass,
         turn: Option<TurnKind>,
-    ) -> Result<(Tracked, Begun), ActivationFailure> {
+    ) -> Result<(Tracked, Begun), Unavailable> {
         let seam = self.state.seam;
         let answer = loop {
             let wish = turn.map(|turn| (turn, chain_hold(&seam)));
             match seam.begin(class, wish) {
                 Begin::Started(answer) => break answer,
-                Begin::NotResident => Arc::clone(&seam).activate().await?,
+                Begin::NotResident => {
+                    let activated = Arc::clone(&seam).activate().await;
+                    if let Err(Unavailable::SetupFailed(error)) = &activated
+                        && error.as_http().is_none()
+                    {
+                        seam.setup_failed(class == WorkClass::Stream);
+                    }
+                    activated?;
+                }
                 Begin::Refused(refusal) => {
                     let refusal = match turn {
                         Some(turn) => name_chain(refusal, &seam, turn),
                         None => refusal,
                     };
-                    return Err(ActivationFailure::Refused(refusal));
+                    return Err(Unavailable::Refused(refusal));
                 }
             }
         };
@@ -344,24 +351,14 @@ impl Call {
             None => Tracked::adopt(seam, Some(class), None),
             Some((turn, answer)) => settle_turn(seam, Some(class), turn, answer)
                 .await
-                .map_err(ActivationFailure::Refused)?,
+                .map_err(Unavailable::Refused)?,
         };
         let begun = Begun {
             handler: self.handler,
             origin: self.origin,
             sample: self.sample,
-            session: self.session,
         };
         Ok((tracked, begun))
-    }
-}
-
-impl IntoResponse for ActivationFailure {
-    fn into_response(self) -> Response {
-        match self {
-            Self::Refused(refusal) => refusal.into_response(),
-            Self::Failed(error) => error.to_response(),
-        }
     }
 }
 
@@ -377,7 +374,6 @@ where
         handler,
         origin,
         sample,
-        session: _,
     } = begun;
     let scope = Scope::new(Arc::clone(&seam), held, origin);
     let mut work = boxed(scope.run(async move {

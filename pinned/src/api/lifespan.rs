@@ -177,3 +177,10 @@ impl<E: Into<BoxError>> TeardownReturn for Result<(), E> {
         self.map_err(Into::into)
     }
 }
+
+/// The setup of a block without `#[lifespan::setup]`.
+#[doc(hidden)]
+pub fn default_setup<T: PinnedApi + Default>()
+-> futures_util::future::BoxFuture<'static, Result<T, SetupError>> {
+    Box::pin(async { Ok(T::default()) })
+}

@@ -1,10 +1,14 @@
 //! The answers that a host mints itself.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use pinned_wire::headers::PINNED_REFUSAL;
+use pinned_wire::headers::REFUSAL;
 use serde_json::json;
+
+use super::lifespan::SetupError;
 
 /// `{"detail": <detail>}` with `status`.
 pub(crate) fn detail_response(status: StatusCode, detail: &str) -> Response {
@@ -124,8 +128,31 @@ refusals! {
     NotServing = SERVICE_UNAVAILABLE, "not-serving", "worker not serving; retry", retry: true;
     /// No valid attestation on a worker that is registered (H2.1).
     Unattested = FORBIDDEN, "invalid-attestation", "invalid attestation", retry: false;
+    /// The authorizer itself failed (H2.15).
+    AuthorizationFailed = SERVICE_UNAVAILABLE, "authorization-failed", "authorization failed", retry: false;
     /// `pinboard-epoch` is not a number (H12.1).
     MalformedEpoch = BAD_REQUEST, "malformed-epoch", "malformed placement epoch", retry: false;
+}
+
+/// Why an instance could not be had.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The host refused; nothing ran.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The setup failed. Everyone who waited for it is told the same.
+    #[error("the setup failed: {0}")]
+    SetupFailed(Arc<SetupError>),
+}
+
+impl IntoResponse for Unavailable {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Refused(refusal) => refusal.into_response(),
+            Self::SetupFailed(error) => error.to_response(),
+        }
+    }
 }
 
 impl std::fmt::Display for Refusal {
@@ -144,7 +171,7 @@ impl IntoResponse for Refusal {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if let Some(slug) = self.slug() {
-            headers.insert(PINNED_REFUSAL, HeaderValue::from_static(slug));
+            headers.insert(REFUSAL, HeaderValue::from_static(slug));
         }
         response
     }

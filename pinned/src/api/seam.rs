@@ -17,8 +17,7 @@ use tokio::time::Instant;
 use super::cluster::ClusterError;
 use super::definition::AnySlot;
 use super::lease::LeaseHooks;
-use super::lifespan::SetupError;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, Unavailable};
 use super::scope::ChainHold;
 use super::state::SharedState;
 use super::task::{TaskEnd, TaskHandle};
@@ -71,13 +70,6 @@ pub(crate) enum TurnAnswer {
     Queued(oneshot::Receiver<Result<(), Refusal>>),
 }
 
-/// Why an instance is not resident although it was asked for.
-#[derive(Clone, Debug)]
-pub(crate) enum ActivationFailure {
-    Refused(Refusal),
-    Failed(Arc<SetupError>),
-}
-
 /// A response body that the host may end (H6.3). Ending it twice does nothing.
 pub(crate) trait OpenStream: Send + Sync + 'static {
     fn end(&self);
@@ -116,10 +108,12 @@ pub(crate) trait InstanceSeam: Send + Sync + 'static {
     /// An admitted request leaves before it has begun: refused by its authorizer or its arguments, or given up by its
     /// client. The last one out of a cold record discards it (H2.17).
     fn depart(self: Arc<Self>);
+    /// A request failed because the setup did (H4.6).
+    fn setup_failed(&self, websocket: bool);
     /// One sample of the duration histogram, for a request that was admitted at `started` (H5.9).
     fn sample(&self, started: Instant);
     /// Starts or joins the activation of this instance.
-    fn activate(self: Arc<Self>) -> BoxFuture<'static, Result<(), ActivationFailure>>;
+    fn activate(self: Arc<Self>) -> BoxFuture<'static, Result<(), Unavailable>>;
 
     /// Asks for a turn for work that counts already.
     ///

@@ -13,9 +13,9 @@ use super::record::{Closing, Phase, Record, Stage};
 use crate::api::context::Context;
 use crate::api::definition::AnySlot;
 use crate::api::lifespan::SetupError;
-use crate::api::refusal::Refusal;
+use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::{ChainHold, Held, Origin, Scope, chain_hold, current_depth, describe_chain};
-use crate::api::seam::{ActivationFailure, Seam, TurnKind, boxed};
+use crate::api::seam::{Seam, TurnKind, boxed};
 
 /// An activation that callers wait for together.
 pub(super) struct Activation {
@@ -26,7 +26,7 @@ pub(super) struct Activation {
 enum Progress {
     Queued,
     Started,
-    Ended(Result<(), ActivationFailure>),
+    Ended(Result<(), Unavailable>),
 }
 
 impl Activation {
@@ -60,16 +60,16 @@ enum Outcome {
 
 impl Record {
     /// Starts or joins the activation, and waits for it.
-    pub(super) async fn activated(self: Arc<Self>) -> Result<(), ActivationFailure> {
+    pub(super) async fn activated(self: Arc<Self>) -> Result<(), Unavailable> {
         let seam: Seam = Arc::clone(&self) as Seam;
         if chain_hold(&seam) != ChainHold::Nothing {
             // Its own setup waits for this call.
             let chain = describe_chain(&seam, TurnKind::Exclusive);
-            return Err(ActivationFailure::Refused(Refusal::CallChain(chain)));
+            return Err(Unavailable::Refused(Refusal::CallChain(chain)));
         }
         let activation = match self.join_activation() {
             Joined::Resident => return Ok(()),
-            Joined::Refused(refusal) => return Err(ActivationFailure::Refused(refusal)),
+            Joined::Refused(refusal) => return Err(Unavailable::Refused(refusal)),
             Joined::Running(activation) => activation,
             Joined::Mine(activation) => {
                 Self::start_activation(&self, &activation).await;
@@ -81,9 +81,9 @@ impl Record {
         let deadline = self.host.options.activation_queue_deadline;
         match self.host.env.domain.timeout(deadline, started).await {
             Ok(Ok(_)) => {}
-            Ok(Err(_)) => return Err(ActivationFailure::Refused(Refusal::Aborted)),
+            Ok(Err(_)) => return Err(Unavailable::Refused(Refusal::Aborted)),
             // It stays queued; a retry can land on it (H4.3).
-            Err(_) => return Err(ActivationFailure::Refused(Refusal::ActivationQueue)),
+            Err(_) => return Err(Unavailable::Refused(Refusal::ActivationQueue)),
         }
         match progress
             .wait_for(|progress| matches!(progress, Progress::Ended(_)))
@@ -91,9 +91,9 @@ impl Record {
         {
             Ok(progress) => match &*progress {
                 Progress::Ended(outcome) => outcome.clone(),
-                Progress::Queued | Progress::Started => Err(ActivationFailure::Refused(Refusal::Aborted)),
+                Progress::Queued | Progress::Started => Err(Unavailable::Refused(Refusal::Aborted)),
             },
-            Err(_) => Err(ActivationFailure::Refused(Refusal::Aborted)),
+            Err(_) => Err(Unavailable::Refused(Refusal::Aborted)),
         }
     }
 
@@ -168,7 +168,7 @@ impl Record {
             Outcome::Built(slot) => self.become_live(&activation, slot),
             Outcome::Failed(error) => self.fail_activation(&activation, error).await,
             Outcome::CutOff => {
-                activation.report(Progress::Ended(Err(ActivationFailure::Refused(
+                activation.report(Progress::Ended(Err(Unavailable::Refused(
                     Refusal::Aborted,
                 ))));
             }
@@ -215,7 +215,7 @@ impl Record {
             activation.report(Progress::Ended(Ok(())));
         } else {
             drop(state);
-            activation.report(Progress::Ended(Err(ActivationFailure::Refused(
+            activation.report(Progress::Ended(Err(Unavailable::Refused(
                 Refusal::Aborted,
             ))));
         }
@@ -232,7 +232,7 @@ impl Record {
                 "activation failed"
             );
         }
-        let failure = ActivationFailure::Failed(Arc::new(error));
+        let failure = Unavailable::SetupFailed(Arc::new(error));
         let mine = {
             let mut state = self.lock();
             let mine = matches!(state.phase, Phase::Activating(_));

@@ -155,6 +155,19 @@ impl Host {
         }
     }
 
+    /// Waits until a drain has left nothing, or is lifted.
+    pub(crate) async fn wait_drained(&self) {
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if self.is_empty() || !self.is_draining() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }

@@ -55,6 +55,15 @@ pub(crate) struct WorkerEnv {
 }
 
 impl WorkerEnv {
+    /// The claims of a valid attestation for one of `audiences` (W8.4).
+    pub(crate) fn verify(
+        &self,
+        audiences: &[&str],
+        token: &str,
+    ) -> Option<pinned_wire::attestation::Claims> {
+        pinned_wire::attestation::verify(&self.secret, audiences, self.domain.now(), token)
+    }
+
     /// Whether a control plane places the ids of this worker.
     pub(crate) fn is_placed(&self) -> bool {
         self.placements.is_some()

@@ -30,10 +30,8 @@ pub(crate) struct RouteTable {
 struct Methods(Vec<&'static Route>);
 
 /// What a path and a method lead to.
-pub(crate) enum Matched<B> {
-    Route(&'static Route, Request<B>),
-    /// `POST /_wake` (H1.13).
-    Wake,
+pub(super) enum Matched {
+    Route(&'static Route, Request<Body>),
     /// No route, or not with this method: the answer (H1.7).
     Answer(Response),
 }
@@ -63,19 +61,8 @@ impl RouteTable {
         })
     }
 
-    /// Finds the route for `rest`, the path below the id, which is empty or starts with `/`.
-    pub(crate) fn find(&self, rest: &str, request: Request<Body>) -> Matched<Body> {
-        match self.find_fixed(rest, request.method(), request.headers()) {
-            Some(Found::Route(route)) => return Matched::Route(route, request),
-            Some(Found::Wake) => return Matched::Wake,
-            Some(Found::MethodNotAllowed(allow)) => return Matched::Answer(not_allowed(&allow)),
-            None => {}
-        }
-        self.find_parametric(rest, request)
-    }
-
     /// The hot path: a route without parameters.
-    pub(crate) fn find_fixed(
+    pub(super) fn find_fixed(
         &self,
         rest: &str,
         method: &http::Method,
@@ -83,7 +70,10 @@ impl RouteTable {
     ) -> Option<Found> {
         let rest = if rest.is_empty() { "/" } else { rest };
         if let Some((_, methods)) = self.fixed.iter().find(|(path, _)| *path == rest) {
-            return Some(methods.choose(method, headers));
+            return Some(match methods.choose(method, headers) {
+                Ok(route) => Found::Route(route),
+                Err(allow) => Found::MethodNotAllowed(allow),
+            });
         }
         (self.wakes && rest == "/_wake").then(|| {
             if method == http::Method::POST {
@@ -94,16 +84,16 @@ impl RouteTable {
         })
     }
 
-    fn find_parametric(&self, rest: &str, request: Request<Body>) -> Matched<Body> {
+    /// A route with parameters, which the request then carries; or the answer that there is none.
+    pub(super) fn find_parametric(&self, rest: &str, request: Request<Body>) -> Matched {
         let (index, request) = match self.capture(rest, request) {
             Ok(captured) => captured,
             Err(query) => return Matched::Answer(self.not_found(rest, query.as_deref())),
         };
         let methods = &self.parametric[index].1;
         match methods.choose(request.method(), request.headers()) {
-            Found::Route(route) => Matched::Route(route, request),
-            Found::Wake => Matched::Wake,
-            Found::MethodNotAllowed(allow) => Matched::Answer(not_allowed(&allow)),
+            Ok(route) => Matched::Route(route, request),
+            Err(allow) => Matched::Answer(not_allowed(&allow)),
         }
     }
 
@@ -169,14 +159,15 @@ impl RouteTable {
 }
 
 /// What a path without parameters leads to.
-pub(crate) enum Found {
+pub(super) enum Found {
     Route(&'static Route),
+    /// `POST /_wake` (H1.13).
     Wake,
     MethodNotAllowed(String),
 }
 
 impl Methods {
-    fn choose(&self, method: &http::Method, headers: &http::HeaderMap) -> Found {
+    fn choose(&self, method: &http::Method, headers: &http::HeaderMap) -> Result<&'static Route, String> {
         let is_get = method == http::Method::GET || method == http::Method::HEAD;
         let upgrade = crate::ws::is_upgrade(method, headers);
         let route = self.0.iter().find(|route| match route.spec.method() {
@@ -192,10 +183,7 @@ impl Methods {
                 _ => false,
             })
         });
-        match route {
-            Some(route) => Found::Route(route),
-            None => Found::MethodNotAllowed(self.allow()),
-        }
+        route.copied().ok_or_else(|| self.allow())
     }
 
     fn allow(&self) -> String {
@@ -213,7 +201,7 @@ impl Methods {
     }
 }
 
-fn not_allowed(allow: &str) -> Response {
+pub(super) fn not_allowed(allow: &str) -> Response {
     let mut response = detail_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
     if let Ok(allow) = HeaderValue::from_str(allow) {
         response.headers_mut().insert(header::ALLOW, allow);

@@ -11,14 +11,15 @@ use futures_util::future::BoxFuture;
 use http::Request;
 use tokio::time::Instant;
 
+use super::metrics::Transport;
 use super::record::{CloseKind, Phase, Record, Stage};
 use crate::api::cluster::ClusterError;
 use crate::api::definition::AnySlot;
 use crate::api::lease::LeaseHooks;
-use crate::api::refusal::Refusal;
+use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::ChainHold;
 use crate::api::seam::{
-    ActivationFailure, Begin, InstanceSeam, OpenStream, TurnAnswer, TurnKind, WorkClass, boxed,
+    Begin, InstanceSeam, OpenStream, TurnAnswer, TurnKind, WorkClass, boxed,
 };
 use crate::api::state::SharedState;
 use crate::api::task::{TaskEnd, TaskHandle};
@@ -138,13 +139,18 @@ impl InstanceSeam for Record {
         self.leave();
     }
 
+    fn setup_failed(&self, websocket: bool) {
+        let transport = if websocket { Transport::WebSocket } else { Transport::Http };
+        self.host.metrics.request_failed("lifespan", transport);
+    }
+
     fn sample(&self, started: Instant) {
         self.host
             .metrics
             .took(self.now().saturating_duration_since(started));
     }
 
-    fn activate(self: Arc<Self>) -> BoxFuture<'static, Result<(), ActivationFailure>> {
+    fn activate(self: Arc<Self>) -> BoxFuture<'static, Result<(), Unavailable>> {
         boxed(self.activated())
     }
 

@@ -220,7 +220,7 @@ impl Record {
 impl Host {
     /// Sets or lifts one of the host's drains (H10.4, H10.5).
     pub(crate) fn set_drain(self: &Arc<Self>, source: DrainSource, slot: Option<Slot>) {
-        let draining = {
+        {
             let mut drains = self.drains.lock();
             match source {
                 DrainSource::Host => drains.host = slot,
@@ -230,14 +230,11 @@ impl Host {
             // Set before the directory is walked: a record that was admitted before is found by the walk, and one
             // that comes after sees the flag.
             self.draining.store(draining, Ordering::Release);
-            draining
-        };
+        }
         for record in self.directory.records() {
             record.apply_wind_down();
         }
-        if draining {
-            self.changed.notify_waiters();
-        }
+        self.changed.notify_waiters();
     }
 
     /// The earliest deadline of the host's drains.

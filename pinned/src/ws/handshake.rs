@@ -38,10 +38,18 @@ pub(super) enum Refusal {
     NoConnection,
 }
 
-/// Whether a request asks for a socket, rightly or not.
+/// Whether a request asks for a socket, rightly or not, as far as its method and headers tell.
 ///
-/// It decides between a route for sockets and one for plain requests on the same path.
-pub(crate) fn wants_websocket(parts: &Parts) -> bool {
+/// It decides between a route for sockets and one for plain requests on the same path. Over HTTP/2 a socket is asked
+/// for with `CONNECT`, which no plain route answers.
+pub(crate) fn is_upgrade(method: &Method, headers: &HeaderMap) -> bool {
+    *method == Method::CONNECT
+        || has_token(headers, header::UPGRADE, "websocket")
+            && has_token(headers, header::CONNECTION, "upgrade")
+}
+
+/// Whether a request asks for a socket, by the rules of its version of HTTP.
+pub(super) fn wants_websocket(parts: &Parts) -> bool {
     match parts.extensions.get::<Protocol>() {
         Some(protocol) => protocol.as_str().eq_ignore_ascii_case("websocket"),
         None => {

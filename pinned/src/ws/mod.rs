@@ -17,14 +17,6 @@
 //! }
 //! ```
 
-#![cfg_attr(
-    not(test),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "the host's side is used by `host`"
-    )
-)]
 
 mod control;
 mod error;
@@ -49,4 +41,4 @@ pub use upgrade::{
     WebSocketUpgrade,
 };
 
-pub(crate) use self::{control::SocketControl, handshake::wants_websocket};
+pub(crate) use self::{control::SocketControl, handshake::is_upgrade};

@@ -4,7 +4,7 @@ use http_body_util::BodyExt;
 use hyper::ext::Protocol;
 
 use super::{InProcessUpgrade, KEY, SocketControl, ask, parts, upgrade_request};
-use crate::{domain::Domain, ws::wants_websocket};
+use crate::{domain::Domain, ws::handshake::wants_websocket};
 
 fn without(name: &str) -> Builder {
     let mut request = upgrade_request();
