@@ -1,0 +1,87 @@
+//! The methods of `PinnedApi` that call setup, teardown and stats.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote, quote_spanned};
+
+use super::hygienic_at;
+use crate::model::{Cfg, Hook, Target};
+
+pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
+    let Target {
+        private, self_ty, ..
+    } = target;
+    let signature = quote! {
+        fn setup(
+            ctx: #private::Context,
+        ) -> #private::BoxFuture<'static, ::core::result::Result<Self, #private::SetupError>>
+    };
+    let own = setups.iter().map(|Hook { ident, output, cfg }| {
+        let at = hygienic_at(ident);
+        let returned = hygienic_at(output);
+        let value = quote_spanned!(at=> value);
+        let convert = quote_spanned! {returned=>
+            #private::SetupReturn::<Self>::into_setup(#value)
+        };
+        let body = quote_spanned! {at=>
+            ::std::boxed::Box::pin(async move {
+                let value = Self::#ident(ctx).await;
+                #convert
+            })
+        };
+        quote!(#cfg #signature { #body })
+    });
+    // Without a setup there is `Default`; a struct that has none is underlined in the block's header.
+    let default = (!setups.iter().any(|hook| hook.cfg.is_always())).then(|| {
+        let cfg = match setups.is_empty() {
+            true => Cfg::default(),
+            false => Cfg::none_of(setups.iter().map(|hook| &hook.cfg)),
+        };
+        let body = quote_spanned! {hygienic_at(self_ty)=> #private::default_setup::<#self_ty>() };
+        quote! {
+            #cfg
+            #signature {
+                let _ = ctx;
+                #body
+            }
+        }
+    });
+    quote!(#(#own)* #default)
+}
+
+pub(super) fn teardown(private: &TokenStream, teardowns: &[Hook]) -> TokenStream {
+    let own = teardowns.iter().map(|Hook { ident, output, cfg }| {
+        let at = hygienic_at(ident);
+        let returned = output.as_ref().map_or(at, |output| hygienic_at(output));
+        let value = quote_spanned!(at=> value);
+        let convert = quote_spanned! {returned=> #private::TeardownReturn::into_teardown(#value) };
+        let body = quote_spanned! {at=>
+            ::std::boxed::Box::pin(async move {
+                let value = Self::#ident(self).await;
+                #convert
+            })
+        };
+        quote! {
+            #cfg
+            fn teardown(
+                &mut self,
+            ) -> #private::BoxFuture<'_, ::core::result::Result<(), #private::BoxError>> { #body }
+        }
+    });
+    quote!(#(#own)*)
+}
+
+pub(super) fn stats(private: &TokenStream, stats: &[Hook]) -> TokenStream {
+    let own = stats.iter().map(|Hook { ident, output, cfg }| {
+        let row = quote_spanned! {hygienic_at(ident)=> &Self::#ident(self) };
+        let value = quote_spanned! {hygienic_at(&output.to_token_stream())=> #private::to_value(#row) };
+        quote! {
+            #cfg
+            fn stats(
+                &self,
+            ) -> ::core::option::Option<::core::result::Result<#private::Value, #private::JsonError>> {
+                ::core::option::Option::Some(#value)
+            }
+        }
+    });
+    quote!(#(#own)*)
+}

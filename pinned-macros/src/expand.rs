@@ -1,0 +1,53 @@
+//! The way of one attribute from tokens to tokens.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+
+use crate::codegen;
+use crate::errors::Errors;
+use crate::parse::{ApiArguments, parse_block};
+use crate::validate;
+
+/// `#[pinned_api]`: the block as it was, without the attributes that are ours, and the implementation of
+/// `PinnedApi`; after a mistake the errors and a stub of the implementation, so that one mistake does not
+/// become ten.
+pub(crate) fn pinned_api(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut block = match parse_block(item.clone()) {
+        Ok(block) => block,
+        Err(error) => {
+            let error = error.into_compile_error();
+            return quote!(#item #error);
+        }
+    };
+    let mut errors = Errors::default();
+    if let Some((trait_path, _)) = &block.header.trait_ {
+        errors.at(
+            trait_path,
+            "`#[pinned_api]` stands on an inherent impl block: a handler in a trait impl would not be the \
+             struct's own. Write `impl MyStruct { .. }`",
+        );
+        validate::take_all(&mut block, &mut errors);
+        let errors = errors.into_tokens();
+        return quote!(#block #errors);
+    }
+    let arguments = ApiArguments::read(arguments, &mut errors);
+    let api = validate::lower(&mut block, arguments, Span::call_site(), &mut errors);
+    let generated = match errors.into_tokens() {
+        None => codegen::implementation(&api),
+        Some(errors) => {
+            let stub = codegen::stub(&api.target);
+            quote!(#errors #stub)
+        }
+    };
+    quote!(#block #generated)
+}
+
+/// An attribute that `#[pinned_api]` should have consumed and did not.
+pub(crate) fn misplaced(written: &str, item: TokenStream) -> TokenStream {
+    let message = format!(
+        "`#[{written}]` belongs on a method of an `#[pinned_api]` block, written in full as `#[{written}]`: \
+         put `#[pinned_api(\"/namespace\")]` on the impl block around it"
+    );
+    let error = syn::Error::new(Span::call_site(), message).into_compile_error();
+    quote!(#item #error)
+}
