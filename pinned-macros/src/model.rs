@@ -87,7 +87,7 @@ pub(crate) enum HandlerKind {
     /// `this: Instance<Self>`: no turn.
     Instance,
     /// `this: Instance<Self>` and a socket of this type: no turn, for as long as the socket lives.
-    Socket(Type),
+    Socket(Box<Type>),
 }
 
 /// An extractor argument.

@@ -100,7 +100,7 @@ fn run(private: &TokenStream, handler: &Handler, call: &Ident) -> TokenStream {
         })
         .collect();
     let answer = Ident::new("answer", at);
-    let returned = output.as_ref().map_or(at, |output| hygienic_at(output));
+    let returned = output.as_ref().map_or(at, hygienic_at);
     // Named in full where it can be, so that an error underlines the whole type.
     let into_response = match output {
         Some(output) => {

@@ -1,6 +1,6 @@
 //! The methods of `PinnedApi` that call setup, teardown and stats.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
 use super::hygienic_at;
@@ -10,16 +10,19 @@ pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
     let Target {
         private, self_ty, ..
     } = target;
-    let signature = quote! {
-        fn setup(
-            ctx: #private::Context,
-        ) -> #private::BoxFuture<'static, ::core::result::Result<Self, #private::SetupError>>
+    let function = |at: Span, body: TokenStream| {
+        quote_spanned! {at=>
+            fn setup(
+                ctx: #private::Context,
+            ) -> #private::BoxFuture<'static, ::core::result::Result<Self, #private::SetupError>> {
+                #body
+            }
+        }
     };
     let own = setups.iter().map(|Hook { ident, output, cfg }| {
         let at = hygienic_at(ident);
-        let returned = hygienic_at(output);
         let value = quote_spanned!(at=> value);
-        let convert = quote_spanned! {returned=>
+        let convert = quote_spanned! {hygienic_at(output)=>
             #private::SetupReturn::<Self>::into_setup(#value)
         };
         let body = quote_spanned! {at=>
@@ -28,7 +31,8 @@ pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
                 #convert
             })
         };
-        quote!(#cfg #signature { #body })
+        let function = function(at, body);
+        quote!(#cfg #function)
     });
     // Without a setup there is `Default`; a struct that has none is underlined in the block's header.
     let default = (!setups.iter().any(|hook| hook.cfg.is_always())).then(|| {
@@ -36,14 +40,13 @@ pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
             true => Cfg::default(),
             false => Cfg::none_of(setups.iter().map(|hook| &hook.cfg)),
         };
-        let body = quote_spanned! {hygienic_at(self_ty)=> #private::default_setup::<#self_ty>() };
-        quote! {
-            #cfg
-            #signature {
-                let _ = ctx;
-                #body
-            }
-        }
+        let at = hygienic_at(self_ty);
+        let body = quote_spanned! {at=>
+            let _ = ctx;
+            #private::default_setup::<#self_ty>()
+        };
+        let function = function(at, body);
+        quote!(#cfg #function)
     });
     quote!(#(#own)* #default)
 }
@@ -51,30 +54,34 @@ pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
 pub(super) fn teardown(private: &TokenStream, teardowns: &[Hook]) -> TokenStream {
     let own = teardowns.iter().map(|Hook { ident, output, cfg }| {
         let at = hygienic_at(ident);
-        let returned = output.as_ref().map_or(at, |output| hygienic_at(output));
         let value = quote_spanned!(at=> value);
-        let convert = quote_spanned! {returned=> #private::TeardownReturn::into_teardown(#value) };
-        let body = quote_spanned! {at=>
-            ::std::boxed::Box::pin(async move {
-                let value = Self::#ident(self).await;
-                #convert
-            })
+        let returned = output.as_ref().map_or(at, hygienic_at);
+        let convert = quote_spanned! {returned=>
+            #private::TeardownReturn::into_teardown(#value)
         };
-        quote! {
+        quote_spanned! {at=>
             #cfg
             fn teardown(
                 &mut self,
-            ) -> #private::BoxFuture<'_, ::core::result::Result<(), #private::BoxError>> { #body }
+            ) -> #private::BoxFuture<'_, ::core::result::Result<(), #private::BoxError>> {
+                ::std::boxed::Box::pin(async move {
+                    let value = Self::#ident(self).await;
+                    #convert
+                })
+            }
         }
     });
-    quote!(#(#own)*)
+    own.collect()
 }
 
 pub(super) fn stats(private: &TokenStream, stats: &[Hook]) -> TokenStream {
     let own = stats.iter().map(|Hook { ident, output, cfg }| {
-        let row = quote_spanned! {hygienic_at(ident)=> &Self::#ident(self) };
-        let value = quote_spanned! {hygienic_at(&output.to_token_stream())=> #private::to_value(#row) };
-        quote! {
+        let at = hygienic_at(ident);
+        let row = quote_spanned! {at=> &Self::#ident(self) };
+        let value = quote_spanned! {hygienic_at(&output.to_token_stream())=>
+            #private::to_value(#row)
+        };
+        quote_spanned! {at=>
             #cfg
             fn stats(
                 &self,
@@ -83,5 +90,5 @@ pub(super) fn stats(private: &TokenStream, stats: &[Hook]) -> TokenStream {
             }
         }
     });
-    quote!(#(#own)*)
+    own.collect()
 }

@@ -75,7 +75,7 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
 /// An unnamed scope for generated items. Naming the consumed attributes keeps their imports used, reports a
 /// missing import where the attribute stands, and lets editors jump from it.
 fn in_a_scope(target: &Target, items: TokenStream) -> TokenStream {
-    let cfg = &target.cfg;
+    let Target { cfg, private, .. } = target;
     let consumed = target.consumed.iter().map(|Consumed { path, cfg }| {
         quote! {
             #cfg
@@ -83,10 +83,23 @@ fn in_a_scope(target: &Target, items: TokenStream) -> TokenStream {
             use #path as _;
         }
     });
+    // `#[authorize]` and `#[stats]` need no import, but may have one. The names of the module are brought in
+    // by a glob as well, so that the same macro found twice is no conflict and the user's import is used.
+    let bare = target
+        .consumed
+        .iter()
+        .any(|Consumed { path, .. }| path.get_ident().is_some());
+    let bare = bare.then(|| {
+        quote! {
+            #[allow(unused_imports)]
+            use {self::*, #private::attributes::*};
+        }
+    });
     quote! {
         #cfg
         #[allow(deprecated)]
         const _: () = {
+            #bare
             #(#consumed)*
             #items
         };

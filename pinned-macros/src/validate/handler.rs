@@ -77,7 +77,7 @@ pub(super) fn lower(
     }
 
     let kind = match (receiver, socket) {
-        (ReceiverSyntax::Instance, Some(socket)) => HandlerKind::Socket(socket),
+        (ReceiverSyntax::Instance, Some(socket)) => HandlerKind::Socket(Box::new(socket)),
         (ReceiverSyntax::Instance, None) => HandlerKind::Instance,
         (ReceiverSyntax::Turn(SelfKind::Exclusive, _), _) => HandlerKind::Exclusive,
         (ReceiverSyntax::Turn(..), _) => HandlerKind::Shared,
@@ -265,23 +265,22 @@ fn check_type(argument: &PatType, errors: &mut Errors) {
 /// Whether a lifetime other than `'static` or a reference without one stands anywhere in the tokens.
 fn borrows(tokens: TokenStream) -> bool {
     let mut trees = tokens.into_iter().peekable();
+    let mut borrowed = false;
     while let Some(tree) = trees.next() {
         match tree {
-            TokenTree::Group(group) if borrows(group.stream()) => return true,
             TokenTree::Punct(punct) if punct.as_char() == '\'' => {
-                if !matches!(trees.peek(), Some(TokenTree::Ident(name)) if name == "static") {
-                    return true;
-                }
+                borrowed |=
+                    !matches!(trees.peek(), Some(TokenTree::Ident(name)) if name == "static");
             }
             TokenTree::Punct(punct) if punct.as_char() == '&' => {
-                if !matches!(trees.peek(), Some(TokenTree::Punct(next)) if next.as_char() == '\'') {
-                    return true;
-                }
+                borrowed |=
+                    !matches!(trees.peek(), Some(TokenTree::Punct(next)) if next.as_char() == '\'');
             }
+            TokenTree::Group(group) => borrowed |= borrows(group.stream()),
             _ => {}
         }
     }
-    false
+    borrowed
 }
 
 /// `Auth<T>` needs an authorizer on every route of the handler.
