@@ -20,22 +20,16 @@ pub(crate) fn pinned_api(arguments: TokenStream, item: TokenStream) -> TokenStre
         }
     };
     let mut errors = Errors::default();
-    if let Some((trait_path, _)) = &block.header.trait_ {
-        errors.at(
-            trait_path,
-            "`#[pinned_api]` stands on an inherent impl block: a handler in a trait impl would not be the \
-             struct's own. Write `impl MyStruct { .. }`",
-        );
-        validate::take_all(&mut block, &mut errors);
-        let errors = errors.into_tokens();
-        return quote!(#block #errors);
-    }
     let arguments = ApiArguments::read(arguments, &mut errors);
     let api = validate::lower(&mut block, arguments, Span::call_site(), &mut errors);
     let generated = match errors.into_tokens() {
         None => codegen::implementation(&api),
         Some(errors) => {
-            let stub = codegen::stub(&api.target);
+            let stub = match block.header.trait_ {
+                None => codegen::stub(&api.target),
+                // The struct may have a block of its own.
+                Some(_) => codegen::imports(&api.target),
+            };
             quote!(#errors #stub)
         }
     };

@@ -55,6 +55,7 @@ pub(crate) enum OptionValue {
 /// A setup, teardown or stats function.
 pub(crate) struct Hook {
     pub(crate) ident: Ident,
+    /// The return type, unless there is none or it cannot be named.
     pub(crate) output: Option<Type>,
     pub(crate) cfg: Cfg,
 }

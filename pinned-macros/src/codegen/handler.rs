@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Type};
 
-use super::{handler_glue, hygienic_at};
+use super::{convert, handler_glue, hygienic_at};
 use crate::model::{Arg, Authorizer, Cfg, Handler, HandlerKind};
 
 pub(super) fn glue(
@@ -99,52 +99,45 @@ fn run(private: &TokenStream, handler: &Handler, call: &Ident) -> TokenStream {
             quote!(#cfg #variable)
         })
         .collect();
-    let answer = Ident::new("answer", at);
-    let returned = output.as_ref().map_or(at, hygienic_at);
-    // Named in full where it can be, so that an error underlines the whole type.
-    let into_response = match output {
-        Some(output) => {
-            quote_spanned!(returned=> <#output as #private::IntoResponse>::into_response(#answer))
+    let answer = quote_spanned!(at=> answer);
+    let output = output.as_ref();
+    let response = match kind {
+        HandlerKind::Socket(_) => {
+            let tr = quote!(#private::SocketReturn);
+            convert(output, at, &tr, "into_socket_return", &answer)
         }
-        None => quote_spanned!(returned=> #private::IntoResponse::into_response(#answer)),
+        _ => {
+            let tr = quote!(#private::IntoResponse);
+            convert(output, at, &tr, "into_response", &answer)
+        }
     };
     match kind {
         HandlerKind::Shared => quote_spanned! {at=>
             #call.run_shared::<Self, _, _>(move |turn| async move {
-                let answer = Self::#ident(&*turn, #(#arguments),*).await;
-                let answer = #into_response;
-                (turn, answer)
+                let answer = #private::sendable(Self::#ident(&*turn, #(#arguments),*)).await;
+                let response = #response;
+                (turn, response)
             }).await
         },
         HandlerKind::Exclusive => quote_spanned! {at=>
             #call.run_exclusive::<Self, _, _>(move |mut turn| async move {
-                let answer = Self::#ident(&mut *turn, #(#arguments),*).await;
-                let answer = #into_response;
-                (turn, answer)
+                let answer = #private::sendable(Self::#ident(&mut *turn, #(#arguments),*)).await;
+                let response = #response;
+                (turn, response)
             }).await
         },
         HandlerKind::Instance => quote_spanned! {at=>
             #call.run_instance::<Self, _, _>(move |this| async move {
-                let answer = Self::#ident(this, #(#arguments),*).await;
-                #into_response
+                let answer = #private::sendable(Self::#ident(this, #(#arguments),*)).await;
+                #response
             }).await
         },
-        HandlerKind::Socket(socket) => {
-            let into_return = match output {
-                Some(output) => {
-                    quote_spanned!(returned=> <#output as #private::SocketReturn>::into_socket_return(#answer))
-                }
-                None => {
-                    quote_spanned!(returned=> #private::SocketReturn::into_socket_return(#answer))
-                }
-            };
-            quote_spanned! {at=>
-                #call.run_socket::<Self, #socket, _, _>(move |this, socket| async move {
-                    let answer = Self::#ident(this, #(#arguments,)* socket).await;
-                    #into_return
-                }).await
-            }
-        }
+        HandlerKind::Socket(socket) => quote_spanned! {at=>
+            #call.run_socket::<Self, #socket, _, _>(move |this, socket| async move {
+                let answer = #private::sendable(Self::#ident(this, #(#arguments,)* socket)).await;
+                #response
+            }).await
+        },
     }
 }
 

@@ -1,9 +1,9 @@
 //! The methods of `PinnedApi` that call setup, teardown and stats.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 
-use super::hygienic_at;
+use super::{convert, hygienic_at};
 use crate::model::{Cfg, Hook, Target};
 
 pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
@@ -22,9 +22,13 @@ pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
     let own = setups.iter().map(|Hook { ident, output, cfg }| {
         let at = hygienic_at(ident);
         let value = quote_spanned!(at=> value);
-        let convert = quote_spanned! {hygienic_at(output)=>
-            #private::SetupReturn::<Self>::into_setup(#value)
-        };
+        let convert = convert(
+            output.as_ref(),
+            at,
+            &quote!(#private::SetupReturn::<Self>),
+            "into_setup",
+            &value,
+        );
         let body = quote_spanned! {at=>
             ::std::boxed::Box::pin(async move {
                 let value = Self::#ident(ctx).await;
@@ -55,10 +59,13 @@ pub(super) fn teardown(private: &TokenStream, teardowns: &[Hook]) -> TokenStream
     let own = teardowns.iter().map(|Hook { ident, output, cfg }| {
         let at = hygienic_at(ident);
         let value = quote_spanned!(at=> value);
-        let returned = output.as_ref().map_or(at, hygienic_at);
-        let convert = quote_spanned! {returned=>
-            #private::TeardownReturn::into_teardown(#value)
-        };
+        let convert = convert(
+            output.as_ref(),
+            at,
+            &quote!(#private::TeardownReturn),
+            "into_teardown",
+            &value,
+        );
         quote_spanned! {at=>
             #cfg
             fn teardown(
@@ -77,9 +84,12 @@ pub(super) fn teardown(private: &TokenStream, teardowns: &[Hook]) -> TokenStream
 pub(super) fn stats(private: &TokenStream, stats: &[Hook]) -> TokenStream {
     let own = stats.iter().map(|Hook { ident, output, cfg }| {
         let at = hygienic_at(ident);
-        let row = quote_spanned! {at=> &Self::#ident(self) };
-        let value = quote_spanned! {hygienic_at(&output.to_token_stream())=>
-            #private::to_value(#row)
+        let row = quote_spanned!(at=> &Self::#ident(self));
+        let value = match output {
+            Some(output) => {
+                quote_spanned!(hygienic_at(output)=> #private::to_value::<&#output>(#row))
+            }
+            None => quote_spanned!(at=> #private::to_value(#row)),
         };
         quote_spanned! {at=>
             #cfg

@@ -12,7 +12,7 @@ mod stub;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::{Ident, LitStr};
+use syn::{Ident, LitStr, Type};
 
 use crate::model::{Api, Consumed, Handler, Route, RouteAuth, Target, Verb};
 
@@ -106,6 +106,11 @@ fn in_a_scope(target: &Target, items: TokenStream) -> TokenStream {
     }
 }
 
+/// Only what keeps the imports of the consumed attributes used.
+pub(crate) fn imports(target: &Target) -> TokenStream {
+    in_a_scope(target, TokenStream::new())
+}
+
 fn registration(target: &Target) -> TokenStream {
     let Target {
         private,
@@ -197,6 +202,28 @@ fn authorizer_glue(authorizer: &Ident) -> Ident {
         authorizer,
         span = Span::call_site()
     )
+}
+
+/// `<Output as Trait>::method(value)` at the place of the return type, so that an error underlines all of it;
+/// without the type's name where it has none.
+fn convert(
+    output: Option<&Type>,
+    fallback: Span,
+    tr: &TokenStream,
+    method: &str,
+    value: &TokenStream,
+) -> TokenStream {
+    match output {
+        Some(output) => {
+            let at = hygienic_at(output);
+            let method = Ident::new(method, at);
+            quote_spanned!(at=> <#output as #tr>::#method(#value))
+        }
+        None => {
+            let method = Ident::new(method, fallback);
+            quote_spanned!(fallback=> <_ as #tr>::#method(#value))
+        }
+    }
 }
 
 /// Hygienic names, so that nothing of the user's can be meant, at the place of `tokens`.

@@ -29,6 +29,8 @@ pub(crate) enum Annotation {
     Teardown,
     Authorize,
     Stats,
+    /// None of ours, although its module is: the mistake is already recorded.
+    Unknown,
 }
 
 /// Takes our attributes away from a method's and reads them; the others stay where they are.
@@ -70,7 +72,7 @@ fn take(meta: &Meta, cfg: &Cfg, taken: &mut Vec<Annotated>, errors: &mut Errors)
         Recognized::No => return Some(meta.clone()),
         Recognized::Unknown(message) => {
             errors.at(meta.path(), message);
-            return None;
+            Annotation::Unknown
         }
         Recognized::Route(verb) => Annotation::Route {
             verb,
@@ -84,8 +86,14 @@ fn take(meta: &Meta, cfg: &Cfg, taken: &mut Vec<Annotated>, errors: &mut Errors)
             annotation
         }
     };
+    let mut path = meta.path().clone();
+    if let Annotation::Unknown = annotation {
+        // Only the module exists.
+        path.segments.pop();
+        path.segments.pop_punct();
+    }
     taken.push(Annotated {
-        path: meta.path().clone(),
+        path,
         cfg: cfg.clone(),
         annotation,
     });

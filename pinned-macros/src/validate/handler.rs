@@ -87,9 +87,7 @@ pub(super) fn lower(
         ident: signature.ident.clone(),
         kind,
         args,
-        output: shape::returned(signature)
-            .filter(|ty| is_nameable(ty))
-            .cloned(),
+        output: shape::nameable_return(signature),
         routes,
         cfg: syntax.cfg.clone(),
     })
@@ -323,18 +321,6 @@ fn lower_route(route: &RouteSyntax<'_>, roles: &Roles<'_>, errors: &mut Errors) 
         auth,
         cfg: route.cfg.clone(),
     })
-}
-
-/// Whether the type may stand in an expression: `impl Trait` may not.
-fn is_nameable(ty: &Type) -> bool {
-    fn names(tokens: TokenStream) -> bool {
-        tokens.into_iter().all(|tree| match tree {
-            TokenTree::Ident(ident) => ident != "impl",
-            TokenTree::Group(group) => names(group.stream()),
-            _ => true,
-        })
-    }
-    names(ty.to_token_stream())
 }
 
 /// A receiver as one writes it.

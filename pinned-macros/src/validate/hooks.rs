@@ -4,7 +4,9 @@ use quote::ToTokens;
 use syn::{Signature, Type};
 
 use super::roles::Role;
-use super::shape::{self, Asyncness, SelfKind, returned, self_kind, typed_arguments};
+use super::shape::{
+    self, Asyncness, SelfKind, nameable_return, returned, self_kind, typed_arguments,
+};
 use crate::errors::Errors;
 use crate::model::Hook;
 use crate::parse::ungrouped;
@@ -41,11 +43,10 @@ pub(super) fn setup(role: &Role<'_>, errors: &mut Errors) -> Option<Hook> {
             "a setup takes the instance's `Context` and nothing else",
         ),
     }
-    let output = returned(signature);
-    if output.is_none() {
+    if returned(signature).is_none() {
         refuse(&signature.ident, "a setup returns the instance");
     }
-    ok.then(|| hook(role, output))
+    ok.then(|| hook(role))
 }
 
 /// `async fn(&mut self)`
@@ -59,15 +60,14 @@ pub(super) fn teardown(role: &Role<'_>, errors: &mut Errors) -> Option<Hook> {
         TEARDOWN,
         errors,
     )
-    .then(|| hook(role, returned(signature)))
+    .then(|| hook(role))
 }
 
 /// `fn(&self) -> impl Serialize`
 pub(super) fn stats(role: &Role<'_>, errors: &mut Errors) -> Option<Hook> {
     let signature = &role.method.signature;
     shape::check("a stats function", Asyncness::Sync, signature, errors);
-    let output = returned(signature);
-    if output.is_none() {
+    if returned(signature).is_none() {
         errors.at(
             &signature.ident,
             format!("a stats function returns what goes into the instance's row: {STATS}"),
@@ -80,7 +80,7 @@ pub(super) fn stats(role: &Role<'_>, errors: &mut Errors) -> Option<Hook> {
         STATS,
         errors,
     )
-    .then(|| hook(role, output))
+    .then(|| hook(role))
 }
 
 fn takes_only_self(
@@ -119,10 +119,11 @@ fn takes_only_self(
     ok
 }
 
-fn hook(role: &Role<'_>, output: Option<&Type>) -> Hook {
+fn hook(role: &Role<'_>) -> Hook {
+    let signature = &role.method.signature;
     Hook {
-        ident: role.method.signature.ident.clone(),
-        output: output.cloned(),
+        ident: signature.ident.clone(),
+        output: nameable_return(signature),
         cfg: role.cfg.clone(),
     }
 }

@@ -33,13 +33,13 @@ use crate::model::{Api, Consumed, Target};
 use crate::parse::{Annotated, ApiArguments, Block, BlockItem, Method, take_annotations};
 
 /// A method with those of its attributes that are ours.
-pub(crate) struct AnnotatedMethod<'a> {
-    pub(crate) method: &'a Method,
-    pub(crate) annotations: Vec<Annotated>,
+struct AnnotatedMethod<'a> {
+    method: &'a Method,
+    annotations: Vec<Annotated>,
 }
 
 /// Takes our attributes off the methods of a block.
-pub(crate) fn take_all<'a>(block: &'a mut Block, errors: &mut Errors) -> Vec<AnnotatedMethod<'a>> {
+fn take_all<'a>(block: &'a mut Block, errors: &mut Errors) -> Vec<AnnotatedMethod<'a>> {
     let methods = block.items.iter_mut().filter_map(|item| match item {
         BlockItem::Method(method) => Some(method),
         BlockItem::Other(_) => None,
@@ -73,6 +73,7 @@ pub(crate) fn lower(
         cfg: crate::parse::conditions_of(&header.attrs),
         consumed: consumed(&methods),
     };
+    target::check_header(&header, errors);
     target::check(&target, arguments.namespace.is_some(), errors);
     if let Some(namespace) = &arguments.namespace {
         namespace::check(namespace, errors);

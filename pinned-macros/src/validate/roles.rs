@@ -53,10 +53,14 @@ pub(super) fn assign<'a>(methods: &'a [AnnotatedMethod<'a>], errors: &mut Errors
         annotations,
     } in methods
     {
-        let Some(first) = annotations.first() else {
+        let known: Vec<&Annotated> = annotations
+            .iter()
+            .filter(|annotated| !matches!(annotated.annotation, Annotation::Unknown))
+            .collect();
+        let Some(first) = known.first() else {
             continue;
         };
-        one_role(annotations, errors);
+        one_role(&known, errors);
         let method_cfg = conditions_of(&method.attributes);
         let role = Role {
             method,
@@ -66,16 +70,14 @@ pub(super) fn assign<'a>(methods: &'a [AnnotatedMethod<'a>], errors: &mut Errors
         match first.annotation {
             Annotation::Route { .. } => roles.handlers.push(HandlerSyntax {
                 method,
-                routes: annotations
-                    .iter()
-                    .filter_map(|a| route(a, &method_cfg))
-                    .collect(),
+                routes: known.iter().filter_map(|a| route(a, &method_cfg)).collect(),
                 cfg: method_cfg,
             }),
             Annotation::Setup => roles.setups.push(role),
             Annotation::Teardown => roles.teardowns.push(role),
             Annotation::Stats => roles.stats.push(role),
             Annotation::Authorize => authorizers.push(role),
+            Annotation::Unknown => {}
         }
     }
     for kind in [&roles.setups, &roles.teardowns, &roles.stats, &authorizers] {
@@ -105,7 +107,7 @@ fn route<'a>(annotated: &'a Annotated, method_cfg: &Cfg) -> Option<RouteSyntax<'
 }
 
 /// A method has routes, or one other attribute.
-fn one_role(annotations: &[Annotated], errors: &mut Errors) {
+fn one_role(annotations: &[&Annotated], errors: &mut Errors) {
     let is_route = |a: &Annotated| matches!(a.annotation, Annotation::Route { .. });
     let Some((first, others)) = annotations.split_first() else {
         return;

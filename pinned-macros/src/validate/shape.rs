@@ -1,5 +1,7 @@
 //! What every annotated function keeps to.
 
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::{FnArg, PatType, Receiver, ReceiverKind, ReturnType, Safety, Signature, Type};
 
 use crate::errors::Errors;
@@ -16,7 +18,8 @@ pub(super) enum Asyncness {
 pub(super) fn check(what: &str, asyncness: Asyncness, signature: &Signature, errors: &mut Errors) {
     let name = &signature.ident;
     match (asyncness, &signature.asyncness) {
-        (Asyncness::Async, None) => errors.at(
+        // A `const` function cannot be `async`: that one word is the mistake.
+        (Asyncness::Async, None) if signature.constness.is_none() => errors.at(
             signature.fn_token,
             format!("{what} is asynchronous: write `async fn {name}`"),
         ),
@@ -91,6 +94,20 @@ pub(super) fn returned(signature: &Signature) -> Option<&Type> {
         },
         ReturnType::Default => None,
     }
+}
+
+/// The return type where an expression may name it, which it may not where it has an `impl Trait`.
+pub(super) fn nameable_return(signature: &Signature) -> Option<Type> {
+    fn nameable(tokens: TokenStream) -> bool {
+        tokens.into_iter().all(|tree| match tree {
+            TokenTree::Ident(ident) => ident != "impl",
+            TokenTree::Group(group) => nameable(group.stream()),
+            _ => true,
+        })
+    }
+    returned(signature)
+        .filter(|ty| nameable(ty.to_token_stream()))
+        .cloned()
 }
 
 /// Whether a type could be a `Result`: an alias may have any name, but these are known not to be.

@@ -1,12 +1,24 @@
 //! What the block stands on.
 
 use quote::ToTokens;
-use syn::{GenericParam, Type};
+use syn::{GenericParam, ItemImpl, Type};
 
 use crate::errors::Errors;
 use crate::model::Target;
 use crate::parse::ungrouped;
 
+/// The block is the struct's own.
+pub(super) fn check_header(header: &ItemImpl, errors: &mut Errors) {
+    if let Some((trait_path, _)) = &header.trait_ {
+        errors.at(
+            trait_path,
+            "`#[pinned_api]` stands on an inherent impl block, not on a trait's: write \
+             `impl MyStruct { .. }`",
+        );
+    }
+}
+
+/// The struct is plain, and concrete where it has a namespace.
 pub(super) fn check(target: &Target, has_namespace: bool, errors: &mut Errors) {
     let Target {
         self_ty, generics, ..

@@ -1,4 +1,4 @@
-use pinned::{pinned_api, route};
+use pinned::{Denied, pinned_api, route};
 
 #[derive(Default)]
 struct Counter;
@@ -8,8 +8,8 @@ impl Counter {
     #[route::get("/", auth = Self::admins)]
     async fn read(&self) {}
 
-    async fn admins(&self) -> bool {
-        true
+    async fn admins(&self) -> Result<(), Denied> {
+        Ok(())
     }
 }
 

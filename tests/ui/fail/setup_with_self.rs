@@ -6,7 +6,9 @@ struct Counter;
 #[pinned_api("/counters")]
 impl Counter {
     #[lifespan::setup]
-    async fn setup(&mut self, _ctx: Context) {}
+    async fn setup(&mut self, _ctx: Context) -> Self {
+        Self
+    }
 }
 
 fn main() {}

@@ -1,4 +1,4 @@
-#![allow(dead_code, non_camel_case_types)]
+#![allow(dead_code, non_camel_case_types, unused_macros)]
 
 use pinned::{lifespan, pinned_api, route};
 
