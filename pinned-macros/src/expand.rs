@@ -25,10 +25,11 @@ pub(crate) fn pinned_api(arguments: TokenStream, item: TokenStream) -> TokenStre
     let generated = match errors.into_tokens() {
         None => codegen::implementation(&api),
         Some(errors) => {
-            let stub = match block.header.trait_ {
-                None => codegen::stub(&api.target),
-                // The struct may have a block of its own.
-                Some(_) => codegen::imports(&api.target),
+            // A trait impl leaves the struct free to have a block of its own; what borrows can have none.
+            let borrows = api.target.generics.lifetimes().next().is_some();
+            let stub = match block.header.trait_.is_some() || borrows {
+                true => codegen::imports(&api.target),
+                false => codegen::stub(&api.target),
             };
             quote!(#errors #stub)
         }

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Type};
 
-use super::{convert, handler_glue, hygienic_at};
+use super::{at_place, convert, handler_glue, hygienic_at};
 use crate::model::{Arg, Authorizer, Cfg, Handler, HandlerKind};
 
 pub(super) fn glue(
@@ -24,7 +24,8 @@ pub(super) fn glue(
     let call = Ident::new("call", at);
     let callers = callers(private, handler, authorizers);
     let socket_follows = matches!(kind, HandlerKind::Socket(_));
-    let extractions = (0..args.len()).map(|index| extraction(&call, args, index, socket_follows));
+    let extractions =
+        (0..args.len()).map(|index| extraction(private, &call, args, index, socket_follows));
     let run = run(private, handler, &call);
     let mutable = (!args.is_empty()).then(|| quote!(mut));
     let body = quote_spanned! {at=>
@@ -51,30 +52,44 @@ fn variable(index: usize, ty: &Type) -> Ident {
 
 /// Takes one argument from the request. The last extractor may take the body; where the arguments after
 /// this one are conditional, so is being the last.
-fn extraction(call: &Ident, args: &[Arg], index: usize, socket_follows: bool) -> TokenStream {
+fn extraction(
+    private: &TokenStream,
+    call: &Ident,
+    args: &[Arg],
+    index: usize,
+    socket_follows: bool,
+) -> TokenStream {
     let Arg { ty, cfg, .. } = &args[index];
     let later: Vec<&Cfg> = args[index + 1..].iter().map(|arg| &arg.cfg).collect();
-    let part = quote!(part::<#ty>);
-    let last = quote!(last::<#ty, _>);
+    let part = quote!(PartArgument);
+    let last = quote!(LastArgument::<_>);
     if socket_follows || later.iter().any(|cfg| cfg.is_always()) {
-        return extract(call, index, ty, cfg, &part);
+        return extract(private, call, index, ty, cfg, &part);
     }
     if later.is_empty() {
-        return extract(call, index, ty, cfg, &last);
+        return extract(private, call, index, ty, cfg, &last);
     }
     let if_part = cfg.and_all(&Cfg::any_of(later.iter().copied()));
     let if_last = cfg.and_all(&Cfg::none_of(later));
-    let part = extract(call, index, ty, &if_part, &part);
-    let last = extract(call, index, ty, &if_last, &last);
+    let part = extract(private, call, index, ty, &if_part, &part);
+    let last = extract(private, call, index, ty, &if_last, &last);
     quote!(#part #last)
 }
 
-fn extract(call: &Ident, index: usize, ty: &Type, cfg: &Cfg, method: &TokenStream) -> TokenStream {
+fn extract(
+    private: &TokenStream,
+    call: &Ident,
+    index: usize,
+    ty: &Type,
+    cfg: &Cfg,
+    argument: &TokenStream,
+) -> TokenStream {
     let variable = variable(index, ty);
     let at = hygienic_at(ty);
+    let private = at_place(private, at);
     quote_spanned! {at=>
         #cfg
-        let #variable = match #call.#method().await {
+        let #variable = match <#ty as #private::#argument>::take(&mut #call).await {
             ::core::result::Result::Ok(value) => value,
             ::core::result::Result::Err(rejection) => return #call.reject(rejection),
         };
@@ -91,6 +106,7 @@ fn run(private: &TokenStream, handler: &Handler, call: &Ident) -> TokenStream {
         ..
     } = handler;
     let at = hygienic_at(ident);
+    let private = &at_place(private, at);
     let arguments: Vec<TokenStream> = args
         .iter()
         .enumerate()

@@ -226,6 +226,15 @@ fn convert(
     }
 }
 
+/// The same path at another place: a call is underlined from its first token on.
+fn at_place(path: &TokenStream, at: Span) -> TokenStream {
+    let trees = path.clone().into_iter().map(|mut tree| {
+        tree.set_span(at.resolved_at(tree.span()));
+        tree
+    });
+    trees.collect()
+}
+
 /// Hygienic names, so that nothing of the user's can be meant, at the place of `tokens`.
 fn hygienic_at(tokens: &impl ToTokens) -> Span {
     let first = tokens.to_token_stream().into_iter().next();
