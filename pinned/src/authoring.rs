@@ -3,6 +3,66 @@
 #[doc = include_str!("docs/pinned_api.md")]
 pub use pinned_macros::pinned_api;
 
+/// The function of a block that decides who may come in; it has no `self`, because it runs before setup.
+///
+/// ```
+/// use pinned::{Connection, Context, Denied, pinned_api};
+///
+/// #[derive(Default)]
+/// struct Vault;
+///
+/// #[pinned_api("/vaults")]
+/// impl Vault {
+///     #[authorize]
+///     async fn authorize(ctx: &Context, conn: &Connection) -> Result<(), Denied> {
+///         match conn.headers().get("x-key") {
+///             Some(key) if key == ctx.id() => Ok(()),
+///             _ => Err(pinned::AuthRejected::new("wrong key").forbidden().into()),
+///         }
+///     }
+/// }
+/// ```
+pub use pinned_macros::authorize;
+
+/// The function of a block that adds to the instance's row in `/_pinned/stats`.
+///
+/// ```
+/// use pinned::pinned_api;
+///
+/// #[derive(Default)]
+/// struct Room { members: Vec<String> }
+///
+/// #[pinned_api("/rooms")]
+/// impl Room {
+///     #[stats]
+///     fn stats(&self) -> std::collections::HashMap<&'static str, usize> {
+///         [("members", self.members.len())].into()
+///     }
+/// }
+/// ```
+pub use pinned_macros::stats;
+
+/// Keeps a library crate in the program, although nothing of it is used by name, so that its annotated structs are
+/// found.
+///
+/// A linker takes from a library only what the program refers to. A crate of which nothing at all is used may be left
+/// out whole, annotated structs included; naming it once is enough:
+///
+/// ```
+/// pinned::link!(pinned);
+/// ```
+#[macro_export]
+macro_rules! link {
+    ($($name:ident),+ $(,)?) => {
+        $(
+            #[allow(unused_extern_crates)]
+            const _: () = {
+                extern crate $name;
+            };
+        )+
+    };
+}
+
 /// Which requests a handler answers: `#[route::get("/path")]` and its kin, inside a [`macro@crate::pinned_api`] block.
 ///
 /// The receiver says how the handler runs:

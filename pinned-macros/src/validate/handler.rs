@@ -1,0 +1,338 @@
+//! Receivers, arguments and sockets of a handler.
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::{FnArg, Pat, PatType, Signature, Type};
+
+use super::path::{self, RESERVED};
+use super::roles::{HandlerSyntax, Roles, RouteSyntax};
+use super::shape::{self, Asyncness, SelfKind, self_kind};
+use crate::errors::Errors;
+use crate::model::{Arg, Handler, HandlerKind, Route, RouteAuth, Verb};
+use crate::parse::{AuthArgument, argument_of, conditions_of, last_segment, ungrouped};
+
+/// The three receivers, for messages.
+const RECEIVERS: &str = "write `&self` (runs beside other readers), `&mut self` (runs alone) or \
+                         `this: Instance<Self>` (holds no turn)";
+
+/// How a handler asks for its turn.
+enum ReceiverSyntax<'a> {
+    Turn(SelfKind, &'a syn::Receiver),
+    Instance,
+    /// Already recorded.
+    Refused,
+}
+
+pub(super) fn lower(
+    syntax: &HandlerSyntax<'_>,
+    self_ty: &Type,
+    roles: &Roles<'_>,
+    errors: &mut Errors,
+) -> Option<Handler> {
+    let signature = &syntax.method.signature;
+    let name = signature.ident.unraw();
+    shape::check(
+        &format!("the handler `{name}`"),
+        Asyncness::Async,
+        signature,
+        errors,
+    );
+
+    let receiver = receiver(signature, self_ty, errors);
+    let arguments: Vec<&PatType> = match receiver {
+        ReceiverSyntax::Instance => shape::typed_arguments(signature).skip(1).collect(),
+        _ => shape::typed_arguments(signature).collect(),
+    };
+    for argument in shape::typed_arguments(signature) {
+        check_name(argument, errors);
+    }
+    for argument in &arguments {
+        check_type(argument, errors);
+    }
+    let socket = sockets(syntax, &arguments, errors);
+    for route in &syntax.routes {
+        if route.verb == Verb::WebSocket {
+            holds_no_turn(&receiver, errors);
+            break;
+        }
+    }
+
+    let routes: Vec<Route> = syntax
+        .routes
+        .iter()
+        .filter_map(|route| lower_route(route, roles, errors))
+        .collect();
+    let args: Vec<Arg> = arguments
+        .iter()
+        .filter(|argument| !is_socket(&argument.ty))
+        .map(|argument| Arg {
+            ty: (*argument.ty).clone(),
+            caller: argument_of(&argument.ty, "Auth").cloned(),
+            cfg: conditions_of(&argument.attrs),
+        })
+        .collect();
+    for argument in &arguments {
+        has_a_caller(argument, &routes, errors);
+    }
+
+    let kind = match (receiver, socket) {
+        (ReceiverSyntax::Instance, Some(socket)) => HandlerKind::Socket(Box::new(socket)),
+        (ReceiverSyntax::Instance, None) => HandlerKind::Instance,
+        (ReceiverSyntax::Turn(SelfKind::Exclusive, _), _) => HandlerKind::Exclusive,
+        (ReceiverSyntax::Turn(..), _) => HandlerKind::Shared,
+        (ReceiverSyntax::Refused, _) => return None,
+    };
+    Some(Handler {
+        ident: signature.ident.clone(),
+        kind,
+        args,
+        output: shape::nameable_return(signature),
+        routes,
+        cfg: syntax.cfg.clone(),
+    })
+}
+
+/// `&self`, `&mut self`, or `this: Instance<Self>` first.
+fn receiver<'a>(
+    signature: &'a Signature,
+    self_ty: &Type,
+    errors: &mut Errors,
+) -> ReceiverSyntax<'a> {
+    match signature.inputs.first() {
+        Some(FnArg::Receiver(receiver)) => match self_kind(receiver) {
+            SelfKind::Unsupported => {
+                let found = receiver.to_token_stream();
+                let why = "the host keeps the instance and lends it for one turn";
+                errors.at(
+                    &found,
+                    format!(
+                        "a handler cannot take `{}`, because {why}: {RECEIVERS}",
+                        tidy(&found)
+                    ),
+                );
+                ReceiverSyntax::Refused
+            }
+            kind => ReceiverSyntax::Turn(kind, receiver),
+        },
+        Some(FnArg::Typed(first))
+            if last_segment(&first.ty).is_some_and(|s| s.ident == "Instance") =>
+        {
+            let of = argument_of(&first.ty, "Instance");
+            if !of.is_some_and(|of| is_self(of, self_ty)) {
+                errors.at(
+                    &first.ty,
+                    "the receiver of a handler is its own instance: write `this: Instance<Self>`",
+                );
+                return ReceiverSyntax::Refused;
+            }
+            if !matches!(&*first.pat, Pat::Ident(_) | Pat::Wild(_)) {
+                errors.at(
+                    &first.pat,
+                    "the instance needs a plain name: write `this: Instance<Self>`",
+                );
+            }
+            ReceiverSyntax::Instance
+        }
+        _ => {
+            let name = signature.ident.unraw();
+            errors.at(
+                &signature.ident,
+                format!("the handler `{name}` has no receiver: {RECEIVERS}"),
+            );
+            ReceiverSyntax::Refused
+        }
+    }
+}
+
+/// `Self`, or the type of the block as written there.
+fn is_self(ty: &Type, self_ty: &Type) -> bool {
+    let text = |ty: &Type| ungrouped(ty).to_token_stream().to_string();
+    let written = text(ty);
+    written == "Self" || written == text(self_ty)
+}
+
+/// A WebSocket lives as long as its client likes, and so would its turn.
+fn holds_no_turn(receiver: &ReceiverSyntax<'_>, errors: &mut Errors) {
+    if let ReceiverSyntax::Turn(_, receiver) = receiver {
+        errors.at(
+            receiver,
+            format!(
+                "a WebSocket handler holds no turn: with `{}` every other handler would wait until the \
+                 socket closes. Take `this: Instance<Self>`, and `this.read().await` or \
+                 `this.write().await` where a turn is needed",
+                tidy(&receiver.to_token_stream())
+            ),
+        );
+    }
+}
+
+/// A WebSocket route has one socket, last; no other route has any.
+fn sockets(
+    syntax: &HandlerSyntax<'_>,
+    arguments: &[&PatType],
+    errors: &mut Errors,
+) -> Option<Type> {
+    let sockets: Vec<&&PatType> = arguments
+        .iter()
+        .filter(|argument| is_socket(&argument.ty))
+        .collect();
+    let mut socket_route = None;
+    for route in &syntax.routes {
+        match (route.verb, sockets.first()) {
+            (Verb::WebSocket, _) => socket_route = Some(route),
+            (_, Some(socket)) => errors.at(
+                &socket.ty,
+                format!(
+                    "`#[{}]` has no socket to give: use `#[route::websocket(..)]` for this handler",
+                    crate::parse::written(route.path)
+                ),
+            ),
+            (_, None) => {}
+        }
+    }
+    socket_route?;
+    match sockets.as_slice() {
+        [socket] => {
+            let last = arguments.last().is_some_and(|last| is_socket(&last.ty));
+            if !last {
+                errors.at(
+                    &socket.ty,
+                    "the socket is the last argument of a WebSocket handler: move it to the end",
+                );
+            }
+            Some((*socket.ty).clone())
+        }
+        [] => {
+            let name = &syntax.method.signature.ident;
+            errors.at(name, "a WebSocket handler takes its socket as the last argument: add `socket: WebSocket`");
+            None
+        }
+        [_, second, ..] => {
+            errors.at(
+                &second.ty,
+                "a WebSocket handler has exactly one socket: remove this one",
+            );
+            None
+        }
+    }
+}
+
+fn is_socket(ty: &Type) -> bool {
+    last_segment(ty).is_some_and(|s| s.ident == "WebSocket" || s.ident == "WebSocketUpgrade")
+}
+
+/// The host's own names (H1.9).
+fn check_name(argument: &PatType, errors: &mut Errors) {
+    if let Pat::Ident(pattern) = &*argument.pat {
+        let name = pattern.ident.unraw().to_string();
+        if RESERVED.contains(&name.as_str()) {
+            errors.at(
+                &pattern.ident,
+                format!(
+                    "`{name}` is reserved in handlers: choose another name (for the instance's id take \
+                     `ctx: Context` and ask `ctx.id()`)"
+                ),
+            );
+        }
+    }
+}
+
+/// An extractor owns what it took from the request.
+fn check_type(argument: &PatType, errors: &mut Errors) {
+    match ungrouped(&argument.ty) {
+        Type::Reference(_) => errors.at(
+            &argument.ty,
+            "a handler owns its arguments, because they are extracted from the request: take an extractor \
+             such as `Json<T>`, `Path<T>`, `String` or `Context`",
+        ),
+        Type::ImplTrait(_) => errors.at(
+            &argument.ty,
+            "nothing at the call says which type this is: name a concrete extractor",
+        ),
+        Type::Infer(_) => errors.at(&argument.ty, "name the extractor's type"),
+        ty if borrows(ty.to_token_stream()) => errors.at(
+            &argument.ty,
+            "an extractor cannot borrow from the request: use a type that owns its data, such as `String` \
+             for `&str`",
+        ),
+        _ => {}
+    }
+}
+
+/// Whether a lifetime other than `'static` or a reference without one stands anywhere in the tokens.
+fn borrows(tokens: TokenStream) -> bool {
+    let mut trees = tokens.into_iter().peekable();
+    let mut borrowed = false;
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
+                borrowed |=
+                    !matches!(trees.peek(), Some(TokenTree::Ident(name)) if name == "static");
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '&' => {
+                borrowed |=
+                    !matches!(trees.peek(), Some(TokenTree::Punct(next)) if next.as_char() == '\'');
+            }
+            TokenTree::Group(group) => borrowed |= borrows(group.stream()),
+            _ => {}
+        }
+    }
+    borrowed
+}
+
+/// `Auth<T>` needs an authorizer on every route of the handler.
+fn has_a_caller(argument: &PatType, routes: &[Route], errors: &mut Errors) {
+    if argument_of(&argument.ty, "Auth").is_none() {
+        return;
+    }
+    let Some(open) = routes
+        .iter()
+        .find(|route| route.auth.authorizer().is_none())
+    else {
+        return;
+    };
+    let path = open.path.value();
+    let message = match open.auth {
+        RouteAuth::Public => format!(
+            "the route `{path}` is public (`auth = none`) and has no caller: remove this argument or the \
+             `auth = none`"
+        ),
+        _ => format!(
+            "the route `{path}` has no caller, because the block has no authorizer: add an `#[authorize]` \
+             function or remove this argument"
+        ),
+    };
+    errors.at(&argument.ty, message);
+}
+
+fn lower_route(route: &RouteSyntax<'_>, roles: &Roles<'_>, errors: &mut Errors) -> Option<Route> {
+    let arguments = route.arguments?;
+    path::check(&arguments.path, errors);
+    let auth = match (&arguments.auth, &roles.authorize) {
+        (Some(AuthArgument::None), _) => RouteAuth::Public,
+        (Some(AuthArgument::Function(name)), _) => RouteAuth::Named(name.clone()),
+        (None, Some(default)) => RouteAuth::Default(default.method.signature.ident.clone()),
+        (None, None) => RouteAuth::Open,
+    };
+    Some(Route {
+        verb: route.verb,
+        path: arguments.path.clone(),
+        auth,
+        cfg: route.cfg.clone(),
+    })
+}
+
+/// A receiver as one writes it.
+fn tidy(tokens: &TokenStream) -> String {
+    let text = tokens.to_string();
+    [
+        ("& ", "&"),
+        (" <", "<"),
+        ("< ", "<"),
+        (" >", ">"),
+        (" :", ":"),
+    ]
+    .iter()
+    .fold(text, |text, (from, to)| text.replace(from, to))
+}

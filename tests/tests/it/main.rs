@@ -1,0 +1,4 @@
+//! What crosses crates.
+
+mod dependency_names;
+mod ui;

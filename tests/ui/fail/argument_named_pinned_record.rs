@@ -1,0 +1,14 @@
+use pinned::{pinned_api, route};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters")]
+impl Counter {
+    #[route::get("/")]
+    async fn read(&self, pinned_record: String) {
+        drop(pinned_record);
+    }
+}
+
+fn main() {}

@@ -1,0 +1,19 @@
+use pinned::{Connection, Context, Denied, pinned_api};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters")]
+impl Counter {
+    #[authorize]
+    async fn authorize(_ctx: &Context, _conn: &Connection) -> Result<(), Denied> {
+        Ok(())
+    }
+
+    #[authorize]
+    async fn again(_ctx: &Context, _conn: &Connection) -> Result<(), Denied> {
+        Ok(())
+    }
+}
+
+fn main() {}

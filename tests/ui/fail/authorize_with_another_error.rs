@@ -1,0 +1,14 @@
+use pinned::{Connection, Context, pinned_api};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters")]
+impl Counter {
+    #[authorize]
+    async fn authorize(_ctx: &Context, _conn: &Connection) -> Result<(), u64> {
+        Ok(())
+    }
+}
+
+fn main() {}

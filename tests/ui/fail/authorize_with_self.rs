@@ -1,0 +1,14 @@
+use pinned::{Connection, Denied, pinned_api};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters")]
+impl Counter {
+    #[authorize]
+    async fn authorize(&self, _conn: &Connection) -> Result<(), Denied> {
+        Ok(())
+    }
+}
+
+fn main() {}

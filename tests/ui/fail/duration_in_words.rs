@@ -1,0 +1,11 @@
+use pinned::{pinned_api};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters", idle_timeout = "5 minutes")]
+impl Counter {
+    async fn helper(&self) {}
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use pinned::authorize;
+
+struct Counter;
+
+impl Counter {
+    #[authorize]
+    async fn authorize() {}
+}
+
+fn main() {}

@@ -1,0 +1,4 @@
+use pinned::pinned_api;
+
+#[pinned_api("/counters")]
+fn main() {}

@@ -1,0 +1,12 @@
+use pinned::pinned_api;
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api]
+impl Counter {}
+
+#[pinned_api]
+impl Counter {}
+
+fn main() {}

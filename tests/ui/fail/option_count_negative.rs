@@ -1,0 +1,11 @@
+use pinned::{pinned_api};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters", max_waiting = -1)]
+impl Counter {
+    async fn helper(&self) {}
+}
+
+fn main() {}

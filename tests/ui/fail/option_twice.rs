@@ -1,0 +1,11 @@
+use pinned::{pinned_api};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters", idle_timeout = "5m", idle_timeout = "6m")]
+impl Counter {
+    async fn helper(&self) {}
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use pinned::{pinned_api, route};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters")]
+impl Counter {
+    #[route::get("/items/:item")]
+    async fn read(&self) {}
+}
+
+fn main() {}

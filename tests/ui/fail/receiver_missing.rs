@@ -1,0 +1,14 @@
+use pinned::{pinned_api, route};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters")]
+impl Counter {
+    #[route::get("/")]
+    async fn read(body: String) {
+        drop(body);
+    }
+}
+
+fn main() {}

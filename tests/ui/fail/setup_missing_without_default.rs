@@ -1,0 +1,11 @@
+use pinned::{pinned_api, route};
+
+struct Counter;
+
+#[pinned_api("/counters")]
+impl Counter {
+    #[route::get("/")]
+    async fn read(&self) {}
+}
+
+fn main() {}

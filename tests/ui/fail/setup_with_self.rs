@@ -1,0 +1,14 @@
+use pinned::{Context, lifespan, pinned_api};
+
+#[derive(Default)]
+struct Counter;
+
+#[pinned_api("/counters")]
+impl Counter {
+    #[lifespan::setup]
+    async fn setup(&mut self, _ctx: Context) -> Self {
+        Self
+    }
+}
+
+fn main() {}
