@@ -50,6 +50,7 @@ pub(super) fn lower(
     for argument in &arguments {
         check_type(argument, errors);
     }
+    check_return(signature, errors);
     let socket = sockets(syntax, &arguments, errors);
     for route in &syntax.routes {
         if route.verb == Verb::WebSocket {
@@ -154,13 +155,17 @@ fn is_self(ty: &Type, self_ty: &Type) -> bool {
 
 /// A WebSocket lives as long as its client likes, and so would its turn.
 fn holds_no_turn(receiver: &ReceiverSyntax<'_>, errors: &mut Errors) {
-    if let ReceiverSyntax::Turn(_, receiver) = receiver {
+    if let ReceiverSyntax::Turn(kind, receiver) = receiver {
+        let waiting = match kind {
+            SelfKind::Exclusive => "every other handler",
+            _ => "every `&mut self` handler",
+        };
         errors.at(
             receiver,
             format!(
-                "a WebSocket handler holds no turn: with `{}` every other handler would wait until the \
-                 socket closes. Take `this: Instance<Self>`, and `this.read().await` or \
-                 `this.write().await` where a turn is needed",
+                "a WebSocket handler holds no turn: with `{}` {waiting} would wait until the socket closes. \
+                 Take `this: Instance<Self>`, and `this.read().await` or `this.write().await` where a turn \
+                 is needed",
                 tidy(&receiver.to_token_stream())
             ),
         );
@@ -260,6 +265,25 @@ fn check_type(argument: &PatType, errors: &mut Errors) {
     }
 }
 
+/// A response leaves the turn behind, and with it whatever the instance lent.
+fn check_return(signature: &Signature, errors: &mut Errors) {
+    let Some(ty) = shape::returned(signature) else {
+        return;
+    };
+    if let Type::Reference(reference) = ungrouped(ty)
+        && reference
+            .lifetime
+            .as_ref()
+            .is_none_or(|lifetime| lifetime.ident != "static")
+    {
+        errors.at(
+            ty,
+            "a response outlives the turn and cannot borrow from the instance: return an owned value such as \
+             `String`, or `Json<..>`, which is written out under the turn",
+        );
+    }
+}
+
 /// Whether a lifetime other than `'static` or a reference without one stands anywhere in the tokens.
 fn borrows(tokens: TokenStream) -> bool {
     let mut trees = tokens.into_iter().peekable();
@@ -332,6 +356,7 @@ fn tidy(tokens: &TokenStream) -> String {
         ("< ", "<"),
         (" >", ">"),
         (" :", ":"),
+        (":: ", "::"),
     ]
     .iter()
     .fold(text, |text, (from, to)| text.replace(from, to))
