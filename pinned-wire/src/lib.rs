@@ -1,1 +1,13 @@
-//! pinned-wire
+//! The contract between a worker and pinboard, the control plane: what both sides must read and write alike.
+//!
+//! | module | what it fixes |
+//! |---|---|
+//! | [`attestation`] | the signed token that tells a worker who is calling |
+//! | [`epoch`] | the placement epoch of a request |
+//! | [`headers`] | the names of the headers |
+//! | [`ids`] | which ids and namespaces exist |
+
+pub mod attestation;
+pub mod epoch;
+pub mod headers;
+pub mod ids;

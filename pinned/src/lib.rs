@@ -1,1 +1,115 @@
-//! pinned
+//! One live instance of your struct per id, with an HTTP and WebSocket surface.
+//!
+//! Annotate a plain struct, run one line, and every id under its namespace is one live instance: requests to it meet
+//! there, `&mut self` handlers take turns, and nothing else holds its state.
+//!
+//! ```no_run
+//! use pinned::{Json, PinnedWorker, pinned_api, route};
+//!
+//! #[derive(Default)]
+//! struct Counter { count: u64 }
+//!
+//! #[pinned_api("/counters")]
+//! impl Counter {
+//!     #[route::post("/increment")]
+//!     async fn increment(&mut self) -> Json<u64> { self.count += 1; Json(self.count) }
+//!
+//!     #[route::get("/")]
+//!     async fn read(&self) -> Json<u64> { Json(self.count) }
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> pinned::Result<()> { PinnedWorker::from_registry()?.serve().await }
+//! ```
+//!
+//! ## Where to look
+//!
+//! | To | read |
+//! |---|---|
+//! | annotate a struct | [`macro@pinned_api`], [`route`], [`lifespan`] |
+//! | choose how handlers run | [`Instance`], [`ReadTurn`], [`WriteTurn`] |
+//! | authorize requests | [`Auth`], [`Connection`], [`Denied`] |
+//! | know what an instance may ask of its host | [`Context`], [`InstanceLease`], [`Cluster`] |
+//! | serve | [`PinnedWorker`], [`WorkerBuilder`], [`HostOptions`] |
+//! | see what a host answers itself | [`Refusal`] |
+//!
+//! ## Features
+//!
+//! | Feature | default? | what it adds |
+//! |---|---|---|
+//! | `metrics` | no | [`WorkerBuilder::metrics`]: `/metrics` in the Prometheus text format |
+
+// So that generated code, which names `::pinned`, compiles in this crate's own tests.
+extern crate self as pinned;
+
+mod api;
+pub mod domain;
+pub mod durability;
+mod error;
+mod fleet;
+mod host;
+pub mod lease;
+mod registry;
+mod routing;
+mod worker;
+pub mod ws;
+
+mod authoring;
+
+pub use axum::Json;
+pub use pinned_wire as wire;
+pub use pinned_wire::attestation::Caller as Attestation;
+
+pub use crate::api::auth::{Auth, AuthRejected, AuthReturn, Connection, Denied};
+pub use crate::api::call::RequestState;
+pub use crate::api::cluster::{
+    Cluster, ClusterError, ClusterRequest, ClusterResponse, MAX_CALL_DEPTH,
+};
+pub use crate::api::context::Context;
+pub use crate::api::definition::PinnedApi;
+pub use crate::api::instance::Instance;
+pub use crate::api::lease::{InstanceLease, InstanceLeaseSettings};
+pub use crate::api::lifespan::{BoxError, IntoSetupError, SetupError, SetupReturn, TeardownReturn};
+pub use crate::api::refusal::{Refusal, Unavailable};
+pub use crate::api::route::{Method, RouteAuth, RouteSpec};
+pub use crate::api::socket::{SocketFailure, SocketReturn};
+pub use crate::api::task::{EvictionRequested, TaskOutput};
+pub use crate::api::turn::{ReadTurn, WriteTurn};
+pub use crate::authoring::{authorize, lifespan, pinned_api, route, stats};
+pub use crate::error::{Error, Result};
+pub use crate::host::handle::PinnedHost;
+pub use crate::host::options::HostOptions;
+pub use crate::worker::{PinnedWorker, RunningWorker, WorkerBuilder};
+pub use crate::ws::{WebSocket, WebSocketUpgrade};
+
+/// What generated code needs. Not public API: it may change in any release.
+#[doc(hidden)]
+pub mod __private {
+    pub use axum::response::{IntoResponse, Response};
+    pub use futures_util::future::BoxFuture;
+    pub use inventory;
+    pub use serde_json::{Error as JsonError, Value, to_value};
+    pub use std::boxed::Box;
+    pub use std::time::Duration;
+
+    pub use crate::api::auth::{AuthOutput, AuthReturn, Connection, Denied};
+    pub use crate::api::call::{Call, HandlerFuture, RequestState};
+    pub use crate::api::context::Context;
+    pub use crate::api::definition::{DeclaredOptions, PinnedApi};
+    pub use crate::api::expansion::{
+        CallerOf, LastArgument, PartArgument, same_caller, sendable,
+    };
+    pub use crate::api::instance::Instance;
+    pub use crate::api::lifespan::{
+        BoxError, SetupError, SetupReturn, TeardownReturn, default_setup,
+    };
+    pub use crate::api::route::{AuthFn, HandlerFn, Method, Route, RouteAuth, RouteSpec};
+    pub use crate::api::socket::SocketReturn;
+    pub use crate::registry::Registration;
+    pub use crate::ws::FromUpgrade;
+
+    /// The attributes that need no import inside a block.
+    pub mod attributes {
+        pub use pinned_macros::{authorize, stats};
+    }
+}

@@ -1,0 +1,178 @@
+//! The answers that a host mints itself.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use pinned_wire::headers::REFUSAL;
+use serde_json::json;
+
+use super::lifespan::SetupError;
+
+/// `{"detail": <detail>}` with `status`.
+pub(crate) fn detail_response(status: StatusCode, detail: &str) -> Response {
+    let body = json!({ "detail": detail }).to_string();
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+/// The answer to a fault: nothing of it leaves the process (H1.12).
+pub(crate) fn internal_error() -> Response {
+    let mut response = Response::new(Body::from("Internal Server Error"));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    response
+}
+
+/// A status with an empty body: how the wire shows a WebSocket that is closed before it is accepted (H1.5).
+pub(crate) fn empty_response(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+macro_rules! refusals {
+    ($($(#[$doc:meta])* $name:ident = $status:ident, $slug:literal, $detail:literal, retry: $retry:literal;)*) => {
+        /// Why a host did not run a request.
+        ///
+        /// Every one is answered `{"detail": <text>}` with the header `pinned-refusal: <slug>`, which promises
+        /// that the handler has not run: trying again, here or elsewhere, repeats nothing. The exception is
+        /// [`Refusal::Aborted`], which says that the instance was cut off, perhaps in mid-handler, and therefore
+        /// carries neither that header nor `Retry-After` (H3.13).
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Refusal {
+            $($(#[$doc])* $name,)*
+            /// The call chain comes back to an instance whose turn an ancestor holds; waiting would never end.
+            /// 508, with the chain in the detail.
+            CallChain(String),
+            /// The id is not one (H1.4). 400.
+            InvalidId(&'static str),
+        }
+
+        impl Refusal {
+            /// The HTTP status.
+            pub fn status(&self) -> StatusCode {
+                match self {
+                    $(Self::$name => StatusCode::$status,)*
+                    Self::CallChain(_) => StatusCode::LOOP_DETECTED,
+                    Self::InvalidId(_) => StatusCode::BAD_REQUEST,
+                }
+            }
+
+            /// The value of the `pinned-refusal` header, `None` where the handler may have run.
+            pub fn slug(&self) -> Option<&'static str> {
+                match self {
+                    Self::Aborted => None,
+                    $(Self::$name => Some($slug),)*
+                    Self::CallChain(_) => Some("call-chain"),
+                    Self::InvalidId(_) => Some("invalid-id"),
+                }
+            }
+
+            /// The text under `detail`.
+            pub fn detail(&self) -> &str {
+                match self {
+                    $(Self::$name => $detail,)*
+                    Self::CallChain(detail) => detail,
+                    Self::InvalidId(detail) => detail,
+                }
+            }
+
+            /// Whether the same request may succeed a little later (`Retry-After: 1`).
+            pub fn is_retryable(&self) -> bool {
+                match self {
+                    $(Self::$name => $retry,)*
+                    Self::CallChain(_) | Self::InvalidId(_) => false,
+                }
+            }
+        }
+    };
+}
+
+refusals! {
+    /// The worker's lease has passed (H3.2).
+    LeaseExpired = SERVICE_UNAVAILABLE, "lease-expired", "lease expired; not serving", retry: true;
+    /// The lease is unhealthy: residents serve, new ids do not activate (H3.4).
+    LeaseUnhealthy = SERVICE_UNAVAILABLE, "lease-unhealthy", "lease unhealthy; refusing new activations", retry: true;
+    /// The host drains (H3.4).
+    Draining = SERVICE_UNAVAILABLE, "draining", "host draining; retry", retry: true;
+    /// `max_instances` are live (H3.4).
+    Capacity = SERVICE_UNAVAILABLE, "capacity", "instance capacity reached; retry", retry: true;
+    /// The instance's wind-down deadline has passed (H3.8).
+    PastDeadline = SERVICE_UNAVAILABLE, "past-deadline", "instance past its wind-down deadline; retry", retry: true;
+    /// The instance is closing (H3.9, H5.1).
+    Closing = SERVICE_UNAVAILABLE, "closing", "instance closing; retry", retry: true;
+    /// Too many activations are queued before this one (H4.3).
+    ActivationQueue = SERVICE_UNAVAILABLE, "activation-queue-full", "activation queue full; retry", retry: true;
+    /// A higher placement epoch is known (H12.3).
+    StaleEpoch = SERVICE_UNAVAILABLE, "stale-epoch", "stale placement epoch; retry", retry: true;
+    /// This placement epoch was handed back (H12.3).
+    ReleasedEpoch = SERVICE_UNAVAILABLE, "released-epoch", "released placement epoch; retry", retry: true;
+    /// No turn came free within `turn_timeout`.
+    TurnTimeout = SERVICE_UNAVAILABLE, "turn-timeout", "turn timed out; retry", retry: true;
+    /// `max_waiting` callers wait for a turn already.
+    TurnQueue = SERVICE_UNAVAILABLE, "turn-queue-full", "too many waiting turns; retry", retry: true;
+    /// The instance was aborted under the request (H5.3).
+    Aborted = SERVICE_UNAVAILABLE, "aborted", "instance aborted", retry: false;
+    /// The worker is not serving: before its start or after its shutdown (H3.1).
+    NotServing = SERVICE_UNAVAILABLE, "not-serving", "worker not serving; retry", retry: true;
+    /// No valid attestation on a worker that is registered (H2.1).
+    Unattested = FORBIDDEN, "invalid-attestation", "invalid attestation", retry: false;
+    /// The authorizer itself failed (H2.15).
+    AuthorizationFailed = SERVICE_UNAVAILABLE, "authorization-failed", "authorization failed", retry: false;
+    /// `pinboard-epoch` is not a number (H12.1).
+    MalformedEpoch = BAD_REQUEST, "malformed-epoch", "malformed placement epoch", retry: false;
+}
+
+/// Why an instance could not be had.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The host refused; nothing ran.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The setup failed. Everyone who waited for it is told the same.
+    #[error("the setup failed: {0}")]
+    SetupFailed(Arc<SetupError>),
+}
+
+impl IntoResponse for Unavailable {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Refused(refusal) => refusal.into_response(),
+            Self::SetupFailed(error) => error.to_response(),
+        }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.detail())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = detail_response(self.status(), self.detail());
+        let headers = response.headers_mut();
+        if self.is_retryable() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some(slug) = self.slug() {
+            headers.insert(REFUSAL, HeaderValue::from_static(slug));
+        }
+        response
+    }
+}

@@ -1,0 +1,122 @@
+//! The macros, documented where users meet them.
+
+#[doc = include_str!("docs/pinned_api.md")]
+pub use pinned_macros::pinned_api;
+
+/// Which requests a handler answers: `#[route::get("/path")]` and its kin, inside a [`macro@crate::pinned_api`] block.
+///
+/// The receiver says how the handler runs:
+///
+/// | receiver | meaning |
+/// |---|---|
+/// | `&self` | a shared turn: beside other `&self` handlers |
+/// | `&mut self` | the exclusive turn: alone, first come, first served |
+/// | `this: Instance<Self>` | no turn; take one with `this.read().await?` or `this.write().await?` when needed |
+///
+/// Arguments are axum extractors, and the return value is anything that is `IntoResponse`. Several routes on one
+/// method work. `auth = none` makes a route public, `auth = Self::other` names another authorizer of the block.
+///
+/// ```
+/// use axum::extract::{Path, Query};
+/// use pinned::{Json, pinned_api, route};
+/// use std::collections::HashMap;
+///
+/// #[derive(Default)]
+/// struct List { items: Vec<String> }
+///
+/// #[pinned_api("/lists")]
+/// impl List {
+///     #[route::get("/items/{index}")]
+///     async fn item(&self, Path(index): Path<usize>) -> Json<Option<String>> {
+///         Json(self.items.get(index).cloned())
+///     }
+///
+///     #[route::post("/items")]
+///     async fn add(&mut self, Query(_query): Query<HashMap<String, String>>, item: String) -> Json<usize> {
+///         self.items.push(item);
+///         Json(self.items.len())
+///     }
+/// }
+/// ```
+pub mod route {
+    pub use pinned_macros::{
+        route_delete as delete, route_get as get, route_patch as patch, route_post as post,
+        route_put as put, route_websocket as websocket,
+    };
+}
+
+/// How an instance begins and ends: `#[lifespan::setup]` and `#[lifespan::teardown]`, inside a
+/// [`macro@crate::pinned_api`] block.
+///
+/// ```
+/// use pinned::{Context, SetupError, lifespan, pinned_api};
+///
+/// struct Session { started: std::time::SystemTime }
+///
+/// #[pinned_api("/sessions")]
+/// impl Session {
+///     #[lifespan::setup]
+///     async fn setup(ctx: Context) -> Result<Self, SetupError> {
+///         Ok(Self { started: ctx.domain().now() })
+///     }
+///
+///     #[lifespan::teardown]
+///     async fn teardown(&mut self) {
+///         println!("lived since {:?}", self.started);
+///     }
+/// }
+/// ```
+pub mod lifespan {
+    pub use pinned_macros::{lifespan_setup as setup, lifespan_teardown as teardown};
+}
+
+/// Who may call: `#[authorize]` inside a [`macro@crate::pinned_api`] block, where it needs no import.
+///
+/// The function has no `self`, because it runs before setup, once for each request to a route that neither is public
+/// (`auth = none`) nor names another function of the same shape (`auth = Self::other`).
+///
+/// ```
+/// use pinned::{Auth, AuthRejected, Connection, Context, Denied, pinned_api, route};
+///
+/// #[derive(Default)]
+/// struct Note { text: String }
+///
+/// #[pinned_api("/notes")]
+/// impl Note {
+///     #[authorize]
+///     async fn authorize(_ctx: &Context, conn: &Connection) -> Result<String, Denied> {
+///         match conn.headers().get("x-user").and_then(|user| user.to_str().ok()) {
+///             Some(user) => Ok(user.to_owned()),
+///             None => Err(AuthRejected::new("sign in first").into()),
+///         }
+///     }
+///
+///     #[route::put("/")]
+///     async fn write(&mut self, user: Auth<String>, text: String) {
+///         self.text = format!("{}: {text}", *user);
+///     }
+///
+///     #[route::get("/", auth = none)]
+///     async fn read(&self) -> String { self.text.clone() }
+/// }
+/// ```
+pub use pinned_macros::authorize;
+
+/// What an instance adds to its row of the worker's stats: `#[stats]` inside a [`macro@crate::pinned_api`] block, where
+/// it needs no import.
+///
+/// ```
+/// use pinned::pinned_api;
+///
+/// #[derive(Default)]
+/// struct Queue { waiting: Vec<String> }
+///
+/// #[pinned_api("/queues")]
+/// impl Queue {
+///     #[stats]
+///     fn stats(&self) -> std::collections::BTreeMap<&'static str, usize> {
+///         [("waiting", self.waiting.len())].into()
+///     }
+/// }
+/// ```
+pub use pinned_macros::stats;

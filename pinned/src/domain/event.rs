@@ -1,0 +1,76 @@
+//! A flag that tasks can wait for.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// A flag that can be set, cleared, and waited for by any number of tasks; clones share it.
+///
+/// Wait with a limit through [`Domain::wait`](super::Domain::wait).
+///
+/// ```
+/// # use pinned::domain::Event;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let ready = Event::new();
+/// ready.set();
+/// ready.wait().await;
+/// assert!(ready.is_set());
+/// # }
+/// ```
+#[derive(Clone, Default)]
+pub struct Event {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    set: AtomicBool,
+    changed: Notify,
+}
+
+impl Event {
+    /// An event that is not set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the event and wakes everyone who waits for it.
+    pub fn set(&self) {
+        self.shared.set.store(true, Ordering::Release);
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Clears the event; those whom an earlier [`set`](Self::set) has woken stay woken.
+    pub fn clear(&self) {
+        self.shared.set.store(false, Ordering::Release);
+    }
+
+    /// Whether the event is set now.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.shared.set.load(Ordering::Acquire)
+    }
+
+    /// Ends once the event is set, also when it has been cleared again before the waiter ran.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn wait(&self) {
+        // Taken before the flag is read: a `set` between the two is then seen by one or the other.
+        let changed = self.shared.changed.notified();
+        if !self.is_set() {
+            changed.await;
+        }
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("set", &self.is_set())
+            .finish()
+    }
+}

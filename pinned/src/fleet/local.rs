@@ -1,0 +1,84 @@
+//! Calls within one worker: through the target's whole route stack, without leaving the process (W14.5).
+
+use std::sync::{Arc, Weak};
+
+use axum::body::Body;
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use http::header::HOST;
+use http::{HeaderMap, Request};
+
+use crate::Attestation;
+use crate::api::call::RequestBody;
+use crate::api::cluster::{ClusterError, MAX_CALL_DEPTH};
+use crate::api::scope::{Origin, current_depth};
+use crate::api::seam::{Seam, boxed};
+use crate::host::core::Host;
+use crate::host::dispatch::Sender;
+use crate::host::env::CallTransport;
+use crate::routing::Hosts;
+
+/// Finds targets among the hosts of this worker.
+pub(crate) struct LocalTransport {
+    hosts: Weak<Hosts>,
+}
+
+impl LocalTransport {
+    pub(crate) fn new(hosts: &Arc<Hosts>) -> Self {
+        Self {
+            hosts: Arc::downgrade(hosts),
+        }
+    }
+}
+
+impl CallTransport for LocalTransport {
+    fn call(
+        &self,
+        caller: Seam,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, Result<Response, ClusterError>> {
+        let hosts = self.hosts.upgrade();
+        boxed(async move {
+            let depth = current_depth() + 1;
+            if depth > MAX_CALL_DEPTH {
+                tracing::error!(
+                    target: "pinned::fleet",
+                    instance_id = caller.id(),
+                    namespace = caller.namespace(),
+                    "a chain of cluster calls is deeper than {MAX_CALL_DEPTH}"
+                );
+                return Err(ClusterError::DepthExceeded);
+            }
+            let path = request.uri().path().to_owned();
+            let found = hosts.as_ref().and_then(|hosts| hosts.find(&path));
+            let Some((host, target)) = found else {
+                return Err(ClusterError::UnknownTarget(path));
+            };
+            let host: Arc<Host> = Arc::clone(host);
+            let mut request = request.map(RequestBody::Body);
+            drop_private(request.headers_mut());
+            let sender = Sender::Inside {
+                attestation: Attestation::Instance {
+                    ns: caller.namespace().to_owned(),
+                    id: caller.id().to_owned(),
+                    depth: u64::from(depth),
+                },
+                origin: Origin::inside(depth),
+            };
+            Ok(host.dispatch(target, request, sender).await)
+        })
+    }
+}
+
+/// What a caller may not say of itself (W14.4).
+fn drop_private(headers: &mut HeaderMap) {
+    let private: Vec<_> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with("pinboard-"))
+        .cloned()
+        .collect();
+    for name in private {
+        headers.remove(name);
+    }
+    headers.remove(HOST);
+}

@@ -1,0 +1,3 @@
+//! Calls between instances.
+
+pub(crate) mod local;

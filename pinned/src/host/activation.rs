@@ -1,0 +1,258 @@
+//! Activation: setup, shared by everyone who asks for the id (H4).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use futures_util::FutureExt;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::close::CloseJob;
+use super::record::{Closing, Phase, Record, Stage};
+use crate::api::context::Context;
+use crate::api::definition::AnySlot;
+use crate::api::lifespan::SetupError;
+use crate::api::refusal::{Refusal, Unavailable};
+use crate::api::scope::{ChainHold, Held, Origin, Scope, chain_hold, current_depth, describe_chain};
+use crate::api::seam::{Seam, TurnKind, boxed};
+
+/// An activation that callers wait for together.
+pub(super) struct Activation {
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Clone, Debug)]
+enum Progress {
+    Queued,
+    Started,
+    Ended(Result<(), Unavailable>),
+}
+
+impl Activation {
+    fn new() -> Self {
+        Self {
+            progress: watch::Sender::new(Progress::Queued),
+        }
+    }
+
+    fn report(&self, progress: Progress) {
+        self.progress.send_replace(progress);
+    }
+
+    /// Waits until it has ended, however.
+    pub(super) async fn ended(&self) {
+        let mut progress = self.progress.subscribe();
+        // An error means that the sender is gone, and so is the activation.
+        let _ = progress
+            .wait_for(|progress| matches!(progress, Progress::Ended(_)))
+            .await;
+    }
+}
+
+/// What a setup came to.
+enum Outcome {
+    Built(AnySlot),
+    Failed(SetupError),
+    /// The record is being closed.
+    CutOff,
+}
+
+impl Record {
+    /// Starts or joins the activation, and waits for it.
+    pub(super) async fn activated(self: Arc<Self>) -> Result<(), Unavailable> {
+        let seam: Seam = Arc::clone(&self) as Seam;
+        if chain_hold(&seam) != ChainHold::Nothing {
+            // Its own setup waits for this call.
+            let chain = describe_chain(&seam, TurnKind::Exclusive);
+            return Err(Unavailable::Refused(Refusal::CallChain(chain)));
+        }
+        let activation = match self.join_activation() {
+            Joined::Resident => return Ok(()),
+            Joined::Refused(refusal) => return Err(Unavailable::Refused(refusal)),
+            Joined::Running(activation) => activation,
+            Joined::Mine(activation) => {
+                Self::start_activation(&self, &activation).await;
+                activation
+            }
+        };
+        let mut progress = activation.progress.subscribe();
+        let started = progress.wait_for(|progress| !matches!(progress, Progress::Queued));
+        let deadline = self.host.options.activation_queue_deadline;
+        match self.host.env.domain.timeout(deadline, started).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) => return Err(Unavailable::Refused(Refusal::Aborted)),
+            // It stays queued; a retry can land on it (H4.3).
+            Err(_) => return Err(Unavailable::Refused(Refusal::ActivationQueue)),
+        }
+        match progress
+            .wait_for(|progress| matches!(progress, Progress::Ended(_)))
+            .await
+        {
+            Ok(progress) => match &*progress {
+                Progress::Ended(outcome) => outcome.clone(),
+                Progress::Queued | Progress::Started => Err(Unavailable::Refused(Refusal::Aborted)),
+            },
+            Err(_) => Err(Unavailable::Refused(Refusal::Aborted)),
+        }
+    }
+
+    /// Starts the activation unless it runs, and waits for nothing (H14.2). Whether the instance is resident already.
+    pub(super) async fn wake(self: &Arc<Self>) -> Result<bool, Refusal> {
+        match self.join_activation() {
+            Joined::Resident => Ok(true),
+            Joined::Refused(refusal) => Err(refusal),
+            Joined::Running(_) => Ok(false),
+            Joined::Mine(activation) => {
+                Self::start_activation(self, &activation).await;
+                Ok(false)
+            }
+        }
+    }
+
+    fn join_activation(&self) -> Joined {
+        let mut state = self.lock();
+        match &state.phase {
+            Phase::Live => Joined::Resident,
+            Phase::Activating(activation) => Joined::Running(Arc::clone(activation)),
+            Phase::Closing(_) | Phase::Closed => Joined::Refused(Refusal::Closing),
+            Phase::Cold => {
+                let activation = Arc::new(Activation::new());
+                state.phase = Phase::Activating(Arc::clone(&activation));
+                Joined::Mine(activation)
+            }
+        }
+    }
+
+    /// Runs the activation: here and now as far as it gets without waiting, then in a task of its own, so that a
+    /// caller who goes away does not take it along (H4.8).
+    async fn start_activation(record: &Arc<Self>, activation: &Arc<Activation>) {
+        let permits = Arc::clone(&record.host.activations);
+        let permit = Arc::clone(&permits).try_acquire_owned().ok();
+        let origin = Origin::inside(current_depth());
+        let mut work = boxed({
+            let (record, activation) = (Arc::clone(record), Arc::clone(activation));
+            async move {
+                let permit = match permit {
+                    Some(permit) => Some(permit),
+                    None => tokio::select! {
+                        // The semaphore is never closed.
+                        permit = permits.acquire_owned() => permit.ok(),
+                        () = record.wait_until(|record| record.stage() >= Stage::CutWork) => None,
+                    },
+                };
+                record.run_activation(activation, permit, origin).await;
+            }
+        });
+        if let Poll::Pending = futures_util::poll!(&mut work) {
+            record.host.env.domain.spawn(work);
+        }
+    }
+
+    async fn run_activation(
+        self: Arc<Self>,
+        activation: Arc<Activation>,
+        permit: Option<OwnedSemaphorePermit>,
+        origin: Origin,
+    ) {
+        let outcome = match permit {
+            None => Outcome::CutOff,
+            Some(permit) => {
+                activation.report(Progress::Started);
+                let outcome = self.run_setup(origin).await;
+                drop(permit);
+                outcome
+            }
+        };
+        match outcome {
+            Outcome::Built(slot) => self.become_live(&activation, slot),
+            Outcome::Failed(error) => self.fail_activation(&activation, error).await,
+            Outcome::CutOff => {
+                activation.report(Progress::Ended(Err(Unavailable::Refused(
+                    Refusal::Aborted,
+                ))));
+            }
+        }
+    }
+
+    async fn run_setup(self: &Arc<Self>, origin: Origin) -> Outcome {
+        let seam: Seam = Arc::clone(self) as Seam;
+        let setup = self.host.blueprint.setup;
+        let scope = Scope::new(Arc::clone(&seam), Held::Whole(TurnKind::Exclusive), origin);
+        let context = Context::new(seam);
+        let setup = scope.run(AssertUnwindSafe(async move { setup(context).await }).catch_unwind());
+        tokio::select! {
+            biased;
+            built = setup => match built {
+                Ok(Ok(slot)) => Outcome::Built(slot),
+                Ok(Err(error)) => Outcome::Failed(error),
+                Err(_panic) => Outcome::Failed(SetupError::new("the setup panicked")),
+            },
+            () = self.wait_until(|record| record.stage() >= Stage::CutWork) => Outcome::CutOff,
+        }
+    }
+
+    fn become_live(self: &Arc<Self>, activation: &Activation, slot: AnySlot) {
+        let now = self.now();
+        let wall = self.host.env.domain.now();
+        let mut state = self.lock();
+        // A close that came in between finds the value and tears it down.
+        let _ = self.slot.set(slot);
+        if matches!(state.phase, Phase::Activating(_)) {
+            state.phase = Phase::Live;
+            state.last_activity = now;
+            state.activated_at = Some(wall);
+            self.arm_first_sweep(&mut state, now);
+            drop(state);
+            self.host.counts.activations.fetch_add(1, Ordering::Relaxed);
+            self.host.metrics.activated();
+            tracing::info!(
+                target: "pinned::host",
+                instance_id = self.key(),
+                namespace = &*self.host.namespace,
+                "activated"
+            );
+            activation.report(Progress::Ended(Ok(())));
+        } else {
+            drop(state);
+            activation.report(Progress::Ended(Err(Unavailable::Refused(
+                Refusal::Aborted,
+            ))));
+        }
+    }
+
+    /// Drops the record again; the placement stays, and so does the fence (H4.6, H12.5).
+    async fn fail_activation(self: &Arc<Self>, activation: &Arc<Activation>, error: SetupError) {
+        if error.as_http().is_none() {
+            tracing::error!(
+                target: "pinned::host",
+                instance_id = self.key(),
+                namespace = &*self.host.namespace,
+                %error,
+                "activation failed"
+            );
+        }
+        let failure = Unavailable::SetupFailed(Arc::new(error));
+        let mine = {
+            let mut state = self.lock();
+            let mine = matches!(state.phase, Phase::Activating(_));
+            if mine {
+                state.phase = Phase::Closing(Closing { releasing: false });
+            }
+            mine
+        };
+        if mine {
+            self.raise_stage(Stage::CutWork);
+            CloseJob::after_failed_activation(Arc::clone(self)).run().await;
+        }
+        activation.report(Progress::Ended(Err(failure)));
+    }
+}
+
+enum Joined {
+    Resident,
+    Running(Arc<Activation>),
+    /// The caller is to run it.
+    Mine(Arc<Activation>),
+    Refused(Refusal),
+}

@@ -1,0 +1,209 @@
+//! The directory: which ids have a record, and which epochs are known of those that have none.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::RwLock;
+use tokio::time::Instant;
+
+use super::core::{Host, Service};
+use super::fence::{Fence, Remembered};
+use super::record::{Admission, Record};
+use crate::api::refusal::Refusal;
+
+const SHARDS: usize = 64;
+
+/// Ids and their records, in shards so that ids rarely meet on a lock; a lookup of a live id takes a shared one.
+pub(crate) struct Directory {
+    hasher: DefaultHashBuilder,
+    shards: Box<[RwLock<Shard>]>,
+    /// Records in all shards; a creation reserves its place here first, so that the cap holds exactly.
+    len: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Shard {
+    records: HashTable<Arc<Record>>,
+    /// Fences of ids without a record.
+    fences: HashMap<Box<str>, Remembered>,
+}
+
+/// What came of an admission.
+pub(super) enum Admitted {
+    Record(Arc<Record>),
+    Refused(Refusal),
+    /// The host has shut down (H3.1).
+    Stopped,
+    /// Wait for this record's close, then ask again.
+    AwaitClose(Arc<Record>),
+}
+
+impl Directory {
+    pub(super) fn new() -> Self {
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    fn locate(&self, id: &str) -> (u64, &RwLock<Shard>) {
+        let hash = self.hasher.hash_one(id);
+        // The table takes its own bits from both ends of the hash; these are between them.
+        let index = (hash >> 40) as usize % SHARDS;
+        (hash, &self.shards[index])
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Record>> {
+        let (hash, shard) = self.locate(id);
+        let shard = shard.read();
+        shard
+            .records
+            .find(hash, |record| record.key() == id)
+            .map(Arc::clone)
+    }
+
+    /// Every record there is at some moment of the walk.
+    pub(super) fn records(&self) -> Vec<Arc<Record>> {
+        let mut all = Vec::with_capacity(self.len());
+        for shard in &self.shards {
+            all.extend(shard.read().records.iter().map(Arc::clone));
+        }
+        all
+    }
+
+    fn reserve(&self, max: usize) -> bool {
+        self.len
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |len| {
+                (len < max).then_some(len + 1)
+            })
+            .is_ok()
+    }
+
+    /// Takes `record` out, and keeps its fence.
+    pub(super) fn remove(&self, record: &Arc<Record>, fence: Option<Fence>, now: Instant) {
+        let (hash, shard) = self.locate(record.key());
+        let mut shard = shard.write();
+        let Ok(entry) = shard
+            .records
+            .find_entry(hash, |known| Arc::ptr_eq(known, record))
+        else {
+            return;
+        };
+        entry.remove();
+        if let Some(fence) = fence {
+            shard.fences.insert(
+                record.key().into(),
+                Remembered {
+                    fence,
+                    updated: now,
+                },
+            );
+        }
+        drop(shard);
+        self.len.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Forgets fences that are older than `life` (H12.7).
+    pub(super) fn purge_fences(&self, now: Instant, life: Duration) {
+        for shard in &self.shards {
+            if shard.read().fences.is_empty() {
+                continue;
+            }
+            shard
+                .write()
+                .fences
+                .retain(|_, known| now.saturating_duration_since(known.updated) <= life);
+        }
+    }
+}
+
+impl Host {
+    /// Admits a request for `id`, in the order of H3. The record counts it from here on.
+    pub(super) fn admit(self: &Arc<Self>, id: &str, epoch: Option<u64>) -> Admitted {
+        match self.service() {
+            Service::Running => {}
+            Service::NotStarted => return Admitted::Refused(Refusal::NotServing),
+            Service::Stopped => return Admitted::Stopped,
+        }
+        if self.env.lease.expired() {
+            return Admitted::Refused(Refusal::LeaseExpired);
+        }
+        loop {
+            let Some(record) = self.directory.get(id) else {
+                match self.construct(id, epoch) {
+                    Ok(Some(record)) => return Admitted::Record(record),
+                    // Somebody else's construction came first.
+                    Ok(None) => continue,
+                    Err(refusal) => return Admitted::Refused(refusal),
+                }
+            };
+            match record.admit(epoch) {
+                Admission::Admitted => return Admitted::Record(record),
+                Admission::Refused(refusal) => return Admitted::Refused(refusal),
+                Admission::AwaitClose => return Admitted::AwaitClose(record),
+                Admission::Gone => {}
+            }
+        }
+    }
+
+    /// Makes a cold record for `id` with this request attached; `None` when there is one by now (H3.4, H3.7).
+    fn construct(
+        self: &Arc<Self>,
+        id: &str,
+        epoch: Option<u64>,
+    ) -> Result<Option<Arc<Record>>, Refusal> {
+        let directory = &self.directory;
+        let (hash, shard) = directory.locate(id);
+        let mut shard = shard.write();
+        if shard
+            .records
+            .find(hash, |record| record.key() == id)
+            .is_some()
+        {
+            return Ok(None);
+        }
+        let now = self.env.domain.monotonic();
+        let mut fence = shard
+            .fences
+            .get(id)
+            .filter(|known| now.saturating_duration_since(known.updated) <= self.fence_life())
+            .map(|known| known.fence);
+        if let Some(epoch) = epoch {
+            Fence::admit(&mut fence, epoch)?;
+            // The fence moves even if a later step refuses (H3.3).
+            if let Some(fence) = fence {
+                shard
+                    .fences
+                    .insert(id.into(), Remembered { fence, updated: now });
+            }
+        }
+        if !self.env.lease.healthy() {
+            return Err(Refusal::LeaseUnhealthy);
+        }
+        if self.is_draining() {
+            return Err(Refusal::Draining);
+        }
+        if self.service() != Service::Running {
+            return Err(Refusal::NotServing);
+        }
+        if !directory.reserve(self.options.max_instances) {
+            return Err(Refusal::Capacity);
+        }
+        let record = Record::new(Arc::clone(self), id, fence);
+        shard.fences.remove(id);
+        shard.records.insert_unique(hash, Arc::clone(&record), |record| {
+            directory.hasher.hash_one(record.key())
+        });
+        drop(shard);
+        Ok(Some(record))
+    }
+}

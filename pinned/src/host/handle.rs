@@ -1,0 +1,208 @@
+//! A typed way in, for code of the same process.
+
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::Host;
+use super::directory::Admitted;
+use super::dispatch::valid_id;
+use super::wind_down::{Slot, deadline_after};
+use crate::api::call::Entry;
+use crate::api::definition::PinnedApi;
+use crate::api::instance::Instance;
+use crate::api::refusal::{Refusal, Unavailable};
+use crate::api::scope::{ChainHold, chain_hold, describe_chain};
+use crate::api::seam::{Begin, InstanceSeam, Seam, TurnKind, WorkClass};
+use crate::api::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
+
+/// One namespace of a worker, typed: calls into its instances without HTTP, and what governs them.
+///
+/// From [`PinnedWorker::hosted`](crate::PinnedWorker::hosted).
+///
+/// ```
+/// # use pinned::{PinnedWorker, pinned_api};
+/// # #[derive(Default)]
+/// # struct Counter { count: u64 }
+/// #[pinned_api("/counters")]
+/// impl Counter {
+///     async fn increment(&mut self) -> u64 { self.count += 1; self.count }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let worker = PinnedWorker::builder().host::<Counter>("/counters").build()?;
+/// let running = worker.run_lifespan().await?;
+/// let counters = worker.hosted::<Counter>().expect("hosted above");
+/// assert_eq!(counters.write("alice").await?.increment().await, 1);
+/// running.shutdown().await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct PinnedHost<T> {
+    host: Arc<Host>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: PinnedApi> PinnedHost<T> {
+    /// `None` when `host` hosts another type.
+    pub(crate) fn new(host: &Arc<Host>) -> Option<Self> {
+        ((host.blueprint.type_id)() == TypeId::of::<T>()).then(|| Self {
+            host: Arc::clone(host),
+            of: PhantomData,
+        })
+    }
+
+    /// The namespace, with its slash.
+    pub fn namespace(&self) -> &str {
+        &self.host.namespace
+    }
+
+    /// How many instances there are, in any state between their construction and the end of their close.
+    pub fn len(&self) -> usize {
+        self.host.len()
+    }
+
+    /// Whether there is no instance.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether new activations are refused because the host drains.
+    pub fn is_draining(&self) -> bool {
+        self.host.is_draining()
+    }
+
+    /// Draining, with no instance left.
+    pub fn is_drained(&self) -> bool {
+        self.host.is_drained()
+    }
+
+    /// Activations since the start.
+    pub fn activations(&self) -> u64 {
+        self.host.activation_count()
+    }
+
+    /// Closes since the start, discarded cold instances included.
+    pub fn evictions(&self) -> u64 {
+        self.host.eviction_count()
+    }
+
+    /// The live instance of `id`, activated if it must be. No authorizer is asked.
+    ///
+    /// The handle keeps nothing alive: an instance without work may be evicted, and its turns are then refused as
+    /// closing. [`PinnedHost::read`] and [`PinnedHost::write`] go from the id to the turn in one step.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`]: a refusal of the host, or a failed setup.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: an activation that was started goes on.
+    pub async fn instance(&self, id: &str) -> Result<Instance<T>, Unavailable> {
+        let seam = self.enter(id).await?;
+        let _entry = Entry::adopt(Arc::clone(&seam));
+        Arc::clone(&seam).activate().await?;
+        Ok(Instance::new(seam))
+    }
+
+    /// A shared turn of `id`'s instance, activated if it must be. The turn counts as work until it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`]: a refusal of the host or of the turn, or a failed setup.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: dropping the future leaves every queue.
+    pub async fn read(&self, id: &str) -> Result<ReadTurn<T>, Unavailable> {
+        Ok(ReadTurn::new(self.begin(id, TurnKind::Shared).await?)?)
+    }
+
+    /// The exclusive turn of `id`'s instance, activated if it must be. The turn counts as work until it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`]: a refusal of the host or of the turn, or a failed setup.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: dropping the future leaves every queue.
+    pub async fn write(&self, id: &str) -> Result<WriteTurn<T>, Unavailable> {
+        Ok(WriteTurn::new(self.begin(id, TurnKind::Exclusive).await?)?)
+    }
+
+    /// Winds one instance down: it serves until `deadline` from now, closes once idle, and is cut off at the deadline.
+    /// A zero deadline cuts it off now; `None` revokes what was asked before. An unknown id is no error (H10.3).
+    pub fn wind_down(&self, id: &str, deadline: Option<Duration>) {
+        let now = self.host.env.domain.monotonic();
+        let slot = deadline.map(|after| Slot {
+            deadline: Some(deadline_after(now, after)),
+        });
+        self.host.wind_down(id, slot);
+    }
+
+    /// Ends one instance now (H11.9). An unknown id is no error.
+    pub fn abort(&self, id: &str) {
+        if let Some(record) = self.host.directory.get(id) {
+            InstanceSeam::abort(record);
+        }
+    }
+
+    async fn begin(&self, id: &str, turn: TurnKind) -> Result<Tracked, Unavailable> {
+        let seam = self.enter(id).await?;
+        let entry = Entry::adopt(Arc::clone(&seam));
+        loop {
+            match seam.begin(WorkClass::Handler, Some((turn, chain_hold(&seam)))) {
+                Begin::Started(answer) => {
+                    entry.begun();
+                    let work = Some(WorkClass::Handler);
+                    return match answer {
+                        None => Ok(Tracked::adopt(seam, work, None)),
+                        Some(answer) => Ok(settle_turn(seam, work, turn, answer).await?),
+                    };
+                }
+                Begin::NotResident => Arc::clone(&seam).activate().await?,
+                Begin::Refused(refusal) => return Err(name_chain(refusal, &seam, turn).into()),
+            }
+        }
+    }
+
+    /// Admits a call, waiting for a close under way where that is the rule (H3.9).
+    async fn enter(&self, id: &str) -> Result<Seam, Unavailable> {
+        let id = valid_id(id)?;
+        loop {
+            match self.host.admit(&id, None) {
+                Admitted::Record(record) => return Ok(record as Seam),
+                Admitted::Refused(refusal) => return Err(refusal.into()),
+                Admitted::Stopped => return Err(Refusal::NotServing.into()),
+                Admitted::AwaitClose(record) => {
+                    let seam: Seam = Arc::clone(&record) as Seam;
+                    if chain_hold(&seam) != ChainHold::Nothing {
+                        let chain = describe_chain(&seam, TurnKind::Exclusive);
+                        return Err(Refusal::CallChain(chain).into());
+                    }
+                    record.wait_for_successor().await?;
+                }
+            }
+        }
+    }
+}
+
+impl<T> Clone for PinnedHost<T> {
+    fn clone(&self) -> Self {
+        Self {
+            host: Arc::clone(&self.host),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for PinnedHost<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.host.fmt(f)
+    }
+}

@@ -1,0 +1,25 @@
+//! Hosting: one namespace on one worker.
+//!
+//! A [`core::Host`] owns a [`directory::Directory`] of [`record::Record`]s. A record is one instance's state machine;
+//! `activation` brings it to life, `turns` says who may touch it, `wind_down`, `sweep` and `timers` decide when it
+//! goes, `close` takes it down, and `dispatch` brings requests to it.
+
+pub(crate) mod activation;
+pub(crate) mod close;
+pub(crate) mod core;
+pub(crate) mod directory;
+pub(crate) mod dispatch;
+pub(crate) mod env;
+pub(crate) mod fence;
+pub(crate) mod handle;
+pub(crate) mod metrics;
+pub(crate) mod options;
+pub(crate) mod record;
+pub(crate) mod routes;
+pub(crate) mod seam;
+pub(crate) mod socket;
+pub(crate) mod stats;
+pub(crate) mod sweep;
+pub(crate) mod timers;
+pub(crate) mod turns;
+pub(crate) mod wind_down;

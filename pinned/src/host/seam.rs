@@ -1,0 +1,239 @@
+//! The host's side of the seam: what an instance asks of it, answered by its record.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http::Request;
+use tokio::time::Instant;
+
+use super::metrics::Transport;
+use super::record::{CloseKind, Phase, Record, Stage};
+use crate::api::cluster::ClusterError;
+use crate::api::definition::AnySlot;
+use crate::api::lease::LeaseHooks;
+use crate::api::refusal::{Refusal, Unavailable};
+use crate::api::scope::ChainHold;
+use crate::api::seam::{
+    Begin, InstanceSeam, OpenStream, TurnAnswer, TurnKind, WorkClass, boxed,
+};
+use crate::api::state::SharedState;
+use crate::api::task::{TaskEnd, TaskHandle};
+use crate::domain::Domain;
+use crate::durability::{Frontier, NoStateStore};
+use crate::lease::Lease;
+
+impl InstanceSeam for Record {
+    fn id(&self) -> &str {
+        self.key()
+    }
+
+    fn namespace(&self) -> &str {
+        &self.host.namespace
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.host.blueprint.type_name
+    }
+
+    fn domain(&self) -> &Domain {
+        &self.host.env.domain
+    }
+
+    fn worker_lease(&self) -> &Lease {
+        &self.host.env.lease
+    }
+
+    fn shared_state(&self) -> &SharedState {
+        &self.host.env.shared
+    }
+
+    fn turn_timeout(&self) -> Duration {
+        self.host.options.turn_timeout
+    }
+
+    fn slot(&self) -> Option<&AnySlot> {
+        self.slot.get()
+    }
+
+    fn frontier(&self) -> Result<Frontier, NoStateStore> {
+        let log = self.log.as_ref().ok_or(NoStateStore)?;
+        Ok(Frontier::new(Arc::clone(log)))
+    }
+
+    fn placement_epoch(&self) -> Result<u64, NoStateStore> {
+        self.log.as_ref().ok_or(NoStateStore)?;
+        Ok(self.lock().fence.map_or(0, |fence| fence.epoch))
+    }
+
+    fn winding_down(&self) -> bool {
+        let state = self.lock();
+        self.view(&state).winding_down
+    }
+
+    fn eviction_deadline(&self) -> Option<Instant> {
+        let state = self.lock();
+        self.view(&state).deadline
+    }
+
+    fn wind_down(self: Arc<Self>, deadline: Option<Duration>) {
+        self.wind_down_locally(deadline);
+    }
+
+    fn configure_hooks(&self, hooks: LeaseHooks) {
+        let mut state = self.lock();
+        let known = &mut state.hooks;
+        known.on_wind_down = hooks.on_wind_down.or(known.on_wind_down.take());
+        known.on_idle = hooks.on_idle.or(known.on_idle.take());
+    }
+
+    fn abort(self: Arc<Self>) {
+        let mut state = self.lock();
+        // Still constructing: nothing to abort yet (H11.9).
+        let job = match state.phase {
+            Phase::Cold => None,
+            _ => self.close_locked(&mut state, CloseKind::Cancelling),
+        };
+        drop(state);
+        self.launch(job);
+    }
+
+    fn spawn(self: Arc<Self>, task: BoxFuture<'static, TaskEnd>) -> TaskHandle {
+        let running = Running::new(Arc::clone(&self));
+        self.host.env.domain.clone().spawn(async move {
+            let record = &running.record;
+            tokio::select! {
+                biased;
+                end = AssertUnwindSafe(task).catch_unwind() => record.report_task(end),
+                () = record.wait_until(|record| record.stage() >= Stage::CutWork) => {}
+            }
+            drop(running);
+        })
+    }
+
+    fn call(
+        self: Arc<Self>,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, Result<Response, ClusterError>> {
+        match self.host.env.transport.get() {
+            Some(transport) => {
+                let transport = Arc::clone(transport);
+                transport.call(self, request)
+            }
+            None => {
+                let target = request.uri().path().to_owned();
+                boxed(async move { Err(ClusterError::UnknownTarget(target)) })
+            }
+        }
+    }
+
+    fn begin(&self, class: WorkClass, turn: Option<(TurnKind, ChainHold)>) -> Begin {
+        self.begin_work(class, turn)
+    }
+
+    fn depart(self: Arc<Self>) {
+        self.leave();
+    }
+
+    fn setup_failed(&self, websocket: bool) {
+        let transport = if websocket { Transport::WebSocket } else { Transport::Http };
+        self.host.metrics.request_failed("lifespan", transport);
+    }
+
+    fn sample(&self, started: Instant) {
+        self.host
+            .metrics
+            .took(self.now().saturating_duration_since(started));
+    }
+
+    fn activate(self: Arc<Self>) -> BoxFuture<'static, Result<(), Unavailable>> {
+        boxed(self.activated())
+    }
+
+    fn take_turn(&self, turn: TurnKind, hold: ChainHold) -> Result<TurnAnswer, Refusal> {
+        Record::take_turn(self, turn, hold)
+    }
+
+    fn finish(self: Arc<Self>, work: Option<WorkClass>, turn: Option<TurnKind>, torn: bool) {
+        self.finish_work(work, turn, torn);
+    }
+
+    fn finish_into_stream(
+        self: Arc<Self>,
+        turn: Option<TurnKind>,
+        stream: Arc<dyn OpenStream>,
+    ) -> Option<u64> {
+        Record::finish_into_stream(&self, turn, stream)
+    }
+
+    fn stream_progressed(&self) {
+        Record::stream_progressed(self);
+    }
+
+    fn stream_ended(self: Arc<Self>, key: u64) {
+        Record::stream_ended(&self, key);
+    }
+
+    fn forget_waiters(&self) {
+        Record::forget_waiters(self);
+    }
+
+    fn cut_off(&self, class: WorkClass) -> BoxFuture<'_, ()> {
+        let stage = match class {
+            WorkClass::Handler => Stage::CutWork,
+            WorkClass::Stream => Stage::CutAll,
+        };
+        boxed(self.wait_until(move |record| record.stage() >= stage))
+    }
+
+    fn abort_after_panic(self: Arc<Self>, handler: &'static str) {
+        tracing::error!(
+            target: "pinned::host",
+            instance_id = self.key(),
+            namespace = &*self.host.namespace,
+            handler,
+            "a handler panicked; the instance is aborted"
+        );
+        self.close(CloseKind::Cancelling);
+    }
+}
+
+/// A background task that counts; ending it in any way counts it off.
+struct Running {
+    record: Arc<Record>,
+}
+
+impl Running {
+    fn new(record: Arc<Record>) -> Self {
+        record.task_started();
+        Self { record }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.record.task_ended();
+    }
+}
+
+impl Record {
+    fn report_task(&self, end: std::thread::Result<TaskEnd>) {
+        let error = match end {
+            Ok(TaskEnd::Done | TaskEnd::Yielded) => return,
+            Ok(TaskEnd::Failed(error)) => error.to_string(),
+            Err(panic) => format!("panicked: {}", crate::domain::panic_message(&*panic)),
+        };
+        tracing::error!(
+            target: "pinned::host",
+            instance_id = self.key(),
+            namespace = &*self.host.namespace,
+            class = self.host.blueprint.type_name,
+            error,
+            "a background task failed"
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! Wind-down: four sources, the earliest deadline wins (H10).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::close::CloseJob;
+use super::core::Host;
+use super::options::FOREVER;
+use super::record::{CloseKind, Phase, Record, State};
+
+/// One source that asks for a wind-down, with its deadline if it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// What all sources say together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) winding_down: bool,
+    pub(super) deadline: Option<Instant>,
+}
+
+/// What `on_wind_down` was last told.
+pub(super) type Reported = View;
+
+impl View {
+    fn join(self, slot: Option<Slot>) -> Self {
+        match slot {
+            None => self,
+            Some(slot) => Self {
+                winding_down: true,
+                deadline: match (self.deadline, slot.deadline) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                },
+            },
+        }
+    }
+
+    pub(super) fn is_past(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| now >= deadline)
+    }
+}
+
+/// The drains of a whole host: its own, and the one that a control plane echoes (H10.4).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Drains {
+    pub(super) host: Option<Slot>,
+    pub(super) server: Option<Slot>,
+}
+
+impl Drains {
+    pub(super) fn is_draining(&self) -> bool {
+        self.host.is_some() || self.server.is_some()
+    }
+
+    pub(super) fn view(&self) -> View {
+        View::default().join(self.host).join(self.server)
+    }
+}
+
+/// Where a drain comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DrainSource {
+    Host,
+    Server,
+}
+
+/// `now + after`, however far that is.
+pub(crate) fn deadline_after(now: Instant, after: Duration) -> Instant {
+    now + after.min(FOREVER)
+}
+
+impl Record {
+    pub(super) fn view(&self, state: &State) -> View {
+        let view = if self.host.draining.load(Ordering::Acquire) {
+            self.host.drains.lock().view()
+        } else {
+            View::default()
+        };
+        view.join(state.local).join(state.operator)
+    }
+
+    pub(super) fn is_past_deadline(&self, state: &State) -> bool {
+        let view = self.view(state);
+        view.deadline.is_some() && view.is_past(self.now())
+    }
+
+    /// The instance's own request: it never loosens (H10.2).
+    pub(super) fn wind_down_locally(self: &Arc<Self>, after: Option<Duration>) {
+        let now = self.now();
+        let asked = after.map(|after| deadline_after(now, after));
+        let mut state = self.lock();
+        let known = state.local.and_then(|slot| slot.deadline);
+        state.local = Some(Slot {
+            deadline: match (known, asked) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+        });
+        drop(state);
+        self.apply_wind_down();
+    }
+
+    /// The operator's request: the latest replaces (H10.3).
+    pub(super) fn wind_down_by_operator(self: &Arc<Self>, slot: Option<Slot>) {
+        self.lock().operator = slot;
+        self.apply_wind_down();
+    }
+
+    /// Acts on what the sources now say together (H10.7), and tells the instance.
+    pub(super) fn apply_wind_down(self: &Arc<Self>) {
+        let now = self.now();
+        let mut state = self.lock();
+        let view = self.view(&state);
+        if !matches!(state.phase, Phase::Closed) {
+            self.host
+                .timers
+                .arm_deadline(self, &mut state.deadline_timer, view.deadline);
+        }
+        let job = self.wind_down_locked(&mut state, view, now);
+        drop(state);
+        self.launch(job);
+        self.report_wind_down();
+    }
+
+    fn wind_down_locked(
+        self: &Arc<Self>,
+        state: &mut State,
+        view: View,
+        now: Instant,
+    ) -> Option<CloseJob> {
+        if !view.winding_down {
+            return None;
+        }
+        let due = view.is_past(now)
+            || match state.phase {
+                // Left to finish (H10.7).
+                Phase::Activating(_) => false,
+                Phase::Cold | Phase::Live => !state.is_working(),
+                // A kept close hands the placement back now (H8.9, H10.3).
+                Phase::Closing(_) => true,
+                Phase::Closed => false,
+            };
+        if due {
+            self.close_locked(state, CloseKind::Cancelling)
+        } else {
+            None
+        }
+    }
+
+    /// What a settlement of tracked work sets off, at once (H5.7).
+    #[must_use]
+    pub(super) fn settle_locked(
+        self: &Arc<Self>,
+        state: &mut State,
+        now: Instant,
+    ) -> Option<CloseJob> {
+        match state.phase {
+            Phase::Live | Phase::Cold => {}
+            Phase::Closing(_) => {
+                self.changed.notify_waiters();
+                return None;
+            }
+            Phase::Activating(_) | Phase::Closed => return None,
+        }
+        if state.is_working() {
+            return None;
+        }
+        let view = self.view(state);
+        if view.winding_down {
+            return self.close_locked(state, CloseKind::Cancelling);
+        }
+        let idle = !state.is_streaming() && now - state.last_activity >= self.host.options.idle_timeout;
+        // A callback for idleness is called by the sweep, which is not in the middle of a request.
+        if idle && state.hooks.on_idle.is_none() {
+            return self.close_locked(state, CloseKind::Plain);
+        }
+        None
+    }
+
+    /// Tells `on_wind_down` of the newest state, in order: whoever reports goes on until nothing is new (H10.10).
+    fn report_wind_down(&self) {
+        loop {
+            let mut state = self.lock();
+            let view = self.view(&state);
+            if state.reporting || view == state.reported || matches!(state.phase, Phase::Closed) {
+                return;
+            }
+            state.reported = view;
+            let Some(hook) = state.hooks.on_wind_down.clone() else {
+                // Not replayed to a callback that comes later (H10.11).
+                continue;
+            };
+            state.reporting = true;
+            drop(state);
+            let deadline = view.deadline.map(|at| {
+                let left = at.saturating_duration_since(self.now());
+                self.host.env.domain.now() + left
+            });
+            if catch_unwind(AssertUnwindSafe(|| hook(deadline))).is_err() {
+                self.host.metrics.callback_failed("on_wind_down");
+                tracing::error!(
+                    target: "pinned::host",
+                    instance_id = self.key(),
+                    namespace = &*self.host.namespace,
+                    "on_wind_down panicked"
+                );
+            }
+            self.lock().reporting = false;
+        }
+    }
+}
+
+impl Host {
+    /// Sets or lifts one of the host's drains (H10.4, H10.5).
+    pub(crate) fn set_drain(self: &Arc<Self>, source: DrainSource, slot: Option<Slot>) {
+        {
+            let mut drains = self.drains.lock();
+            match source {
+                DrainSource::Host => drains.host = slot,
+                DrainSource::Server => drains.server = slot,
+            }
+            let draining = drains.is_draining();
+            // Set before the directory is walked: a record that was admitted before is found by the walk, and one
+            // that comes after sees the flag.
+            self.draining.store(draining, Ordering::Release);
+        }
+        for record in self.directory.records() {
+            record.apply_wind_down();
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// The earliest deadline of the host's drains.
+    pub(crate) fn drain_deadline(&self) -> Option<Instant> {
+        self.drains.lock().view().deadline
+    }
+
+    /// An operator's request for one id; unknown ids are no error (H10.3).
+    pub(crate) fn wind_down(&self, id: &str, slot: Option<Slot>) {
+        if let Some(record) = self.directory.get(id) {
+            record.wind_down_by_operator(slot);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a worker says when it starts.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+use super::PinnedWorker;
+use crate::registry;
+
+/// Says what is served, where, and from which crates: a struct that is missing is seen at once.
+pub(super) fn show(worker: &PinnedWorker, address: Option<SocketAddr>) {
+    let text = describe(worker, address);
+    // Standard error, so that it is there without a subscriber and apart from a program's own output.
+    eprint!("{text}");
+    tracing::info!(target: "pinned::worker", namespaces = ?worker.namespaces().collect::<Vec<_>>(), ?address, "serving");
+}
+
+fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
+    let mut text = String::new();
+    let place = address.map_or_else(|| "an unknown address".to_owned(), |a| format!("http://{a}"));
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "pinned {} serving on {place}", env!("CARGO_PKG_VERSION"));
+    let mode = if worker.core.env.is_placed() {
+        "behind a control plane"
+    } else {
+        "local (DEV MODE: no control plane keeps a second worker from serving the same ids)"
+    };
+    let store = if worker.core.env.durability.is_some() {
+        "attached"
+    } else {
+        "none; state lives as long as its instance"
+    };
+    let _ = writeln!(text, "  mode   {mode}\n  store  {store}");
+    for host in worker.each_host() {
+        let blueprint = &host.blueprint;
+        let _ = writeln!(
+            text,
+            "  {}  {}{}",
+            host.namespace,
+            blueprint.type_name,
+            package_of(&host.namespace, blueprint.type_name)
+        );
+        let routes: BTreeSet<(&str, String)> = blueprint
+            .routes
+            .iter()
+            .map(|route| (route.spec.path(), route.spec.method().to_string()))
+            .collect();
+        for (path, method) in routes {
+            let _ = writeln!(text, "    {method:9} {}/{{id}}{path}", host.namespace);
+        }
+    }
+    text
+}
+
+/// The crate that a registered struct comes from.
+fn package_of(namespace: &str, type_name: &str) -> String {
+    registry::registered()
+        .ok()
+        .into_iter()
+        .flatten()
+        .find(|registration| {
+            let blueprint = (registration.blueprint)();
+            blueprint.namespace == Some(namespace) && blueprint.type_name == type_name
+        })
+        .map(|registration| format!("  (crate {})", registration.package))
+        .unwrap_or_default()
+}

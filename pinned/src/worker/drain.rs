@@ -1,0 +1,56 @@
+//! Draining a worker (H10.4, H10.12, W13.1).
+
+use std::time::Duration;
+
+use super::PinnedWorker;
+use crate::host::wind_down::{DrainSource, Slot, deadline_after};
+
+impl PinnedWorker {
+    /// Drains every host: no new activations, idle instances close now, busy ones when they are done, and what is left
+    /// at `deadline` from now is cut off; `None` never cuts off. Resolves once nothing is left, or the drain is revoked.
+    ///
+    /// The latest call replaces the deadline of the one before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the wait; the drain goes on until [`PinnedWorker::revoke_drain`].
+    pub async fn drain(&self, deadline: Option<Duration>) {
+        let now = self.core.env.domain.monotonic();
+        let slot = Slot {
+            deadline: deadline.map(|after| deadline_after(now, after)),
+        };
+        tracing::info!(target: "pinned::worker", ?deadline, "drain begun");
+        self.set_drain(Some(slot));
+        for host in self.each_host() {
+            host.wait_drained().await;
+        }
+        if self.is_drained() {
+            tracing::info!(target: "pinned::worker", "drain complete");
+        }
+    }
+
+    /// Lifts the drain: new activations are admitted again. Instances that were closed stay closed.
+    pub fn revoke_drain(&self) {
+        tracing::info!(target: "pinned::worker", "drain revoked");
+        self.set_drain(None);
+    }
+
+    fn set_drain(&self, slot: Option<Slot>) {
+        for host in self.each_host() {
+            host.set_drain(DrainSource::Host, slot);
+        }
+        // The lease may not outlive the earliest deadline (H10.6, W7.8).
+        let earliest = self.each_host().filter_map(|host| host.drain_deadline()).min();
+        self.core.env.lease.cap(earliest);
+    }
+
+    /// Whether any host drains.
+    pub fn is_draining(&self) -> bool {
+        self.each_host().any(|host| host.is_draining())
+    }
+
+    /// Draining, and no instance is left anywhere.
+    pub fn is_drained(&self) -> bool {
+        self.is_draining() && self.each_host().all(|host| host.is_empty())
+    }
+}

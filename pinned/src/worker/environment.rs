@@ -1,0 +1,155 @@
+//! Settings from environment variables.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::error::{Error, Result};
+
+/// The variables that a worker reads. An empty one counts as unset, except an empty `PINBOARD_URL`.
+#[derive(Clone, Default)]
+pub(super) struct Environment(HashMap<&'static str, String>);
+
+const PORT: &str = "PORT";
+const BIND: &str = "BIND";
+const PINBOARD_URL: &str = "PINBOARD_URL";
+const CONTROL_PLANE_ONLY: [&str; 2] = ["PINBOARD_TOKEN", "ADVERTISE_URL"];
+const MODES: [&str; 3] = ["NODE_ENV", "ENVIRONMENT", "APP_ENV"];
+const ALLOW_DEV: &str = "PINBOARD_ALLOW_DEV_IN_PRODUCTION";
+
+impl Environment {
+    pub(super) fn of_process() -> Self {
+        Self::from_lookup(|name| std::env::var(name).ok())
+    }
+
+    pub(super) fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Self {
+        let names = [PORT, BIND, PINBOARD_URL, ALLOW_DEV]
+            .into_iter()
+            .chain(CONTROL_PLANE_ONLY)
+            .chain(MODES);
+        Self(
+            names
+                .filter_map(|name| Some((name, lookup(name)?)))
+                .collect(),
+        )
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let value = self.0.get(name)?.trim();
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// The address to listen on, `default` where nothing is said.
+    pub(super) fn address(&self, default: SocketAddr) -> Result<SocketAddr> {
+        let port = match self.get(PORT) {
+            None => default.port(),
+            Some(port) => port.parse().map_err(|_| {
+                Error::config(format!("PORT is {port:?}; a number from 0 to 65535 is expected"))
+            })?,
+        };
+        let ip = match self.get(BIND) {
+            None => default.ip(),
+            Some(ip) => ip.parse::<IpAddr>().map_err(|_| {
+                Error::config(format!(
+                    "BIND is {ip:?}; an IP address such as 127.0.0.1 or :: is expected"
+                ))
+            })?,
+        };
+        Ok(SocketAddr::new(ip, port))
+    }
+
+    /// Refuses settings of a control plane, which this version has no client for.
+    pub(super) fn check_mode(&self) -> Result<()> {
+        match self.0.get(PINBOARD_URL) {
+            Some(url) if url.trim().is_empty() => {
+                return Err(Error::config("PINBOARD_URL is empty; unset it for local mode"));
+            }
+            Some(_) => {
+                return Err(Error::config(
+                    "PINBOARD_URL is set, but this version of pinned serves in local mode alone; unset it",
+                ));
+            }
+            None => {}
+        }
+        match CONTROL_PLANE_ONLY.iter().find(|name| self.get(name).is_some()) {
+            Some(name) => Err(Error::config(format!("{name} is set without PINBOARD_URL"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Local mode is dev mode, and no production setting may fall into it by a missing variable.
+    pub(super) fn guard_dev_mode(&self) -> Result<()> {
+        if self.get(ALLOW_DEV) == Some("1") {
+            return Ok(());
+        }
+        let production = MODES.iter().find(|name| {
+            self.get(name).is_some_and(|mode| {
+                mode.eq_ignore_ascii_case("production") || mode.eq_ignore_ascii_case("prod")
+            })
+        });
+        match production {
+            None => Ok(()),
+            Some(name) => Err(Error::config(format!(
+                "{name} says production, and without a control plane this worker runs in local mode, which is dev mode: \
+                 nothing keeps a second worker from serving the same ids; set {ALLOW_DEV}=1 to run it all the same"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Environment {
+        Environment::from_lookup(|name| {
+            let (_, value) = pairs.iter().find(|(known, _)| *known == name)?;
+            Some((*value).to_owned())
+        })
+    }
+
+    fn default() -> SocketAddr {
+        SocketAddr::from(([0, 0, 0, 0], 8000))
+    }
+
+    #[test]
+    fn port_and_bind_set_the_address() {
+        let address = environment(&[("PORT", "81"), ("BIND", "::1")]).address(default());
+        assert_eq!(address.unwrap(), "[::1]:81".parse().unwrap());
+        assert_eq!(environment(&[("PORT", "")]).address(default()).unwrap(), default());
+    }
+
+    #[test]
+    fn a_malformed_port_says_what_is_expected() {
+        for port in ["x", "-1", "65536", "8000/tcp"] {
+            let error = environment(&[("PORT", port)]).address(default()).unwrap_err();
+            assert!(error.to_string().contains("0 to 65535"), "{error}");
+        }
+        assert!(environment(&[("BIND", "localhost")]).address(default()).is_err());
+    }
+
+    #[test]
+    fn production_refuses_local_mode_unless_told_otherwise() {
+        for name in MODES {
+            for mode in ["production", "Prod"] {
+                let error = environment(&[(name, mode)]).guard_dev_mode().unwrap_err();
+                assert!(error.to_string().contains(name), "{error}");
+                let allowed = [(name, mode), (ALLOW_DEV, "1")];
+                assert!(environment(&allowed).guard_dev_mode().is_ok());
+            }
+            assert!(environment(&[(name, "staging")]).guard_dev_mode().is_ok());
+        }
+    }
+
+    #[test]
+    fn settings_of_a_control_plane_are_refused() {
+        for pairs in [
+            [("PINBOARD_URL", "")],
+            [("PINBOARD_URL", "http://127.0.0.1:1")],
+            [("PINBOARD_TOKEN", "t")],
+            [("ADVERTISE_URL", "http://127.0.0.1:2")],
+        ] {
+            assert!(environment(&pairs).check_mode().is_err(), "{pairs:?}");
+        }
+        assert!(environment(&[("PINBOARD_TOKEN", "")]).check_mode().is_ok());
+    }
+}

@@ -1,0 +1,157 @@
+//! The worker: one process, its hosts, and how they are served.
+
+mod banner;
+mod builder;
+mod drain;
+mod environment;
+mod lifespan;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod process;
+mod router;
+mod serve;
+mod service;
+mod signals;
+mod stats;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::definition::PinnedApi;
+use crate::domain::Domain;
+use crate::error::{Error, Result};
+use crate::host::core::Host;
+use crate::host::env::WorkerEnv;
+use crate::host::handle::PinnedHost;
+use crate::lease::Lease;
+use crate::routing::Hosts;
+
+pub use builder::WorkerBuilder;
+pub use lifespan::RunningWorker;
+
+/// One process that hosts instances: its namespaces, its lease, and its HTTP surface. A cheap handle.
+///
+/// ```no_run
+/// # use pinned::PinnedWorker;
+/// # #[tokio::main]
+/// # async fn main() -> pinned::Result<()> {
+/// PinnedWorker::from_registry()?.serve().await
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PinnedWorker {
+    pub(crate) core: Arc<WorkerCore>,
+}
+
+pub(crate) struct WorkerCore {
+    pub(crate) env: Arc<WorkerEnv>,
+    pub(crate) hosts: Arc<Hosts>,
+    settings: Settings,
+    /// What `serve` answers beside the namespaces.
+    extra: Option<axum::Router>,
+    process: process::Process,
+    #[cfg(feature = "metrics")]
+    metrics: Option<metrics::Exporter>,
+}
+
+/// What concerns the process rather than its instances.
+#[derive(Clone, Debug)]
+struct Settings {
+    address: SocketAddr,
+    drain_deadline: Duration,
+}
+
+impl PinnedWorker {
+    /// A worker of every annotated struct that is linked in, set up from the environment.
+    ///
+    /// | variable | meaning | default |
+    /// |---|---|---|
+    /// | `PORT` | where [`PinnedWorker::serve`] listens | 8000 |
+    /// | `BIND` | on which address | 0.0.0.0 |
+    /// | `PINBOARD_URL` | the control plane; an error in this version, which serves in local mode alone | none |
+    ///
+    /// Local mode is dev mode: it logs a warning, and is refused when `NODE_ENV`, `ENVIRONMENT` or `APP_ENV` says
+    /// `production` or `prod`, unless `PINBOARD_ALLOW_DEV_IN_PRODUCTION=1`.
+    ///
+    /// A struct is found when the linker keeps it. It keeps whatever a binary refers to; a library crate of which
+    /// nothing at all is used may be dropped whole, and [`link!`](crate::link) prevents that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateNamespace`] when two structs claim one namespace, [`Error::Config`] for a malformed setting, and
+    /// when no struct is linked in.
+    pub fn from_registry() -> Result<Self> {
+        Self::builder()
+            .hosts_from_registry()
+            .environment()
+            .build()
+    }
+
+    /// A worker that is put together by hand.
+    pub fn builder() -> WorkerBuilder {
+        WorkerBuilder::new()
+    }
+
+    /// The typed handle of the first namespace that hosts `T`.
+    pub fn hosted<T: PinnedApi>(&self) -> Option<PinnedHost<T>> {
+        self.core.hosts.iter().find_map(PinnedHost::new)
+    }
+
+    /// The typed handle of `namespace`, if it hosts `T`.
+    pub fn hosted_at<T: PinnedApi>(&self, namespace: &str) -> Option<PinnedHost<T>> {
+        self.core
+            .hosts
+            .iter()
+            .find(|host| &*host.namespace == namespace)
+            .and_then(PinnedHost::new)
+    }
+
+    /// The namespaces, in the order in which they were attached.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.core.hosts.iter().map(|host| &*host.namespace)
+    }
+
+    /// The worker's lease.
+    pub fn lease(&self) -> &Lease {
+        &self.core.env.lease
+    }
+
+    /// The worker's clock, randomness and tokens.
+    pub fn domain(&self) -> &Domain {
+        &self.core.env.domain
+    }
+
+    /// The secret that attestations of this worker are signed with, and that opens its `/_pinned` routes.
+    pub fn secret(&self) -> &str {
+        &self.core.env.secret
+    }
+
+    /// Whether requests are served: the lease has not expired. Always true in local mode (W1.6).
+    pub fn is_ready(&self) -> bool {
+        !self.core.env.lease.expired()
+    }
+
+    pub(crate) fn each_host(&self) -> impl Iterator<Item = &Arc<Host>> {
+        self.core.hosts.iter()
+    }
+}
+
+impl fmt::Debug for PinnedWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PinnedWorker")
+            .field("namespaces", &self.namespaces().collect::<Vec<_>>())
+            .field("address", &self.core.settings.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The error for a worker without any namespace.
+fn nothing_hosted() -> Error {
+    Error::config(
+        "no namespace to serve: annotate an impl block with `#[pinned_api(\"/namespace\")]`, or mount a struct by hand \
+         with `PinnedWorker::builder().host::<T>(\"/namespace\")`; a struct in a library crate of which nothing is \
+         used is found after `pinned::link!(crate_name)`",
+    )
+}
