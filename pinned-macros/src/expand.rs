@@ -40,7 +40,7 @@ pub(crate) fn pinned_api(arguments: TokenStream, item: TokenStream) -> TokenStre
 /// An attribute that `#[pinned_api]` should have consumed and did not.
 pub(crate) fn misplaced(written: &str, item: TokenStream) -> TokenStream {
     let message = format!(
-        "`#[{written}]` belongs on a method of an `#[pinned_api]` block, written in full as `#[{written}]`: \
+        "`#[{written}]` works only on a method of a `#[pinned_api]` block, under exactly this name: \
          put `#[pinned_api(\"/namespace\")]` on the impl block around it"
     );
     let error = syn::Error::new(Span::call_site(), message).into_compile_error();

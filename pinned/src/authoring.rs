@@ -3,45 +3,6 @@
 #[doc = include_str!("docs/pinned_api.md")]
 pub use pinned_macros::pinned_api;
 
-/// The function of a block that decides who may come in; it has no `self`, because it runs before setup.
-///
-/// ```
-/// use pinned::{Connection, Context, Denied, pinned_api};
-///
-/// #[derive(Default)]
-/// struct Vault;
-///
-/// #[pinned_api("/vaults")]
-/// impl Vault {
-///     #[authorize]
-///     async fn authorize(ctx: &Context, conn: &Connection) -> Result<(), Denied> {
-///         match conn.headers().get("x-key") {
-///             Some(key) if key == ctx.id() => Ok(()),
-///             _ => Err(pinned::AuthRejected::new("wrong key").forbidden().into()),
-///         }
-///     }
-/// }
-/// ```
-pub use pinned_macros::authorize;
-
-/// The function of a block that adds to the instance's row in `/_pinned/stats`.
-///
-/// ```
-/// use pinned::pinned_api;
-///
-/// #[derive(Default)]
-/// struct Room { members: Vec<String> }
-///
-/// #[pinned_api("/rooms")]
-/// impl Room {
-///     #[stats]
-///     fn stats(&self) -> std::collections::HashMap<&'static str, usize> {
-///         [("members", self.members.len())].into()
-///     }
-/// }
-/// ```
-pub use pinned_macros::stats;
-
 /// Keeps a library crate in the program, although nothing of it is used by name, so that its annotated structs are
 /// found.
 ///
@@ -129,3 +90,54 @@ pub mod route {
 pub mod lifespan {
     pub use pinned_macros::{lifespan_setup as setup, lifespan_teardown as teardown};
 }
+
+/// Who may call: `#[authorize]` inside a [`macro@crate::pinned_api`] block, where it needs no import.
+///
+/// The function has no `self`, because it runs before setup, once for each request to a route that neither is public
+/// (`auth = none`) nor names another function of the same shape (`auth = Self::other`).
+///
+/// ```
+/// use pinned::{Auth, AuthRejected, Connection, Context, Denied, pinned_api, route};
+///
+/// #[derive(Default)]
+/// struct Note { text: String }
+///
+/// #[pinned_api("/notes")]
+/// impl Note {
+///     #[authorize]
+///     async fn authorize(_ctx: &Context, conn: &Connection) -> Result<String, Denied> {
+///         match conn.headers().get("x-user").and_then(|user| user.to_str().ok()) {
+///             Some(user) => Ok(user.to_owned()),
+///             None => Err(AuthRejected::new("sign in first").into()),
+///         }
+///     }
+///
+///     #[route::put("/")]
+///     async fn write(&mut self, user: Auth<String>, text: String) {
+///         self.text = format!("{}: {text}", *user);
+///     }
+///
+///     #[route::get("/", auth = none)]
+///     async fn read(&self) -> String { self.text.clone() }
+/// }
+/// ```
+pub use pinned_macros::authorize;
+
+/// What an instance adds to its row of the worker's stats: `#[stats]` inside a [`macro@crate::pinned_api`] block, where
+/// it needs no import.
+///
+/// ```
+/// use pinned::pinned_api;
+///
+/// #[derive(Default)]
+/// struct Queue { waiting: Vec<String> }
+///
+/// #[pinned_api("/queues")]
+/// impl Queue {
+///     #[stats]
+///     fn stats(&self) -> std::collections::BTreeMap<&'static str, usize> {
+///         [("waiting", self.waiting.len())].into()
+///     }
+/// }
+/// ```
+pub use pinned_macros::stats;

@@ -95,6 +95,9 @@ pub mod __private {
     pub use crate::api::call::{Call, HandlerFuture, RequestState};
     pub use crate::api::context::Context;
     pub use crate::api::definition::{DeclaredOptions, PinnedApi};
+    pub use crate::api::expansion::{
+        CallerOf, LastArgument, PartArgument, same_caller, sendable,
+    };
     pub use crate::api::instance::Instance;
     pub use crate::api::lifespan::{
         BoxError, SetupError, SetupReturn, TeardownReturn, default_setup,
@@ -103,4 +106,9 @@ pub mod __private {
     pub use crate::api::socket::SocketReturn;
     pub use crate::registry::Registration;
     pub use crate::ws::FromUpgrade;
+
+    /// The attributes that need no import inside a block.
+    pub mod attributes {
+        pub use pinned_macros::{authorize, stats};
+    }
 }

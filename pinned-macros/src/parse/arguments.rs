@@ -56,13 +56,17 @@ fn parse_argument(input: ParseStream<'_>, first: bool) -> syn::Result<Argument> 
         let message = "the namespace stands first and alone; other arguments are `option = value`";
         return Err(syn::Error::new(namespace.span(), message));
     }
-    let expected = "expected a namespace such as `\"/counters\"` or `option = value`";
     if !input.peek(Ident::peek_any) {
-        return Err(input.error(expected));
+        return Err(
+            input.error("expected a namespace such as `\"/counters\"`, or `option = value`")
+        );
     }
     let name = input.call(Ident::parse_any)?;
     if !input.peek(Token![=]) {
-        return Err(syn::Error::new(name.span(), expected));
+        let message = format!(
+            "expected `{name} = value`, or a namespace such as `\"/{name}\"` as the first argument"
+        );
+        return Err(syn::Error::new(name.span(), message));
     }
     input.parse::<Token![=]>()?;
     if name == "crate" {

@@ -1,11 +1,12 @@
-//! Receivers, arguments and sockets of a handler.
+//! Receivers and sockets of a handler.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::{FnArg, Pat, PatType, Signature, Type};
 
-use super::path::{self, RESERVED};
+use super::arguments;
+use super::path;
 use super::roles::{HandlerSyntax, Roles, RouteSyntax};
 use super::shape::{self, Asyncness, SelfKind, self_kind};
 use crate::errors::Errors;
@@ -45,11 +46,12 @@ pub(super) fn lower(
         _ => shape::typed_arguments(signature).collect(),
     };
     for argument in shape::typed_arguments(signature) {
-        check_name(argument, errors);
+        arguments::check_name(argument, errors);
     }
     for argument in &arguments {
-        check_type(argument, errors);
+        arguments::check_type(argument, errors);
     }
+    arguments::check_return(signature, errors);
     let socket = sockets(syntax, &arguments, errors);
     for route in &syntax.routes {
         if route.verb == Verb::WebSocket {
@@ -73,7 +75,7 @@ pub(super) fn lower(
         })
         .collect();
     for argument in &arguments {
-        has_a_caller(argument, &routes, errors);
+        arguments::check_caller(argument, &routes, errors);
     }
 
     let kind = match (receiver, socket) {
@@ -154,13 +156,17 @@ fn is_self(ty: &Type, self_ty: &Type) -> bool {
 
 /// A WebSocket lives as long as its client likes, and so would its turn.
 fn holds_no_turn(receiver: &ReceiverSyntax<'_>, errors: &mut Errors) {
-    if let ReceiverSyntax::Turn(_, receiver) = receiver {
+    if let ReceiverSyntax::Turn(kind, receiver) = receiver {
+        let waiting = match kind {
+            SelfKind::Exclusive => "every other handler",
+            _ => "every `&mut self` handler",
+        };
         errors.at(
             receiver,
             format!(
-                "a WebSocket handler holds no turn: with `{}` every other handler would wait until the \
-                 socket closes. Take `this: Instance<Self>`, and `this.read().await` or \
-                 `this.write().await` where a turn is needed",
+                "a WebSocket handler holds no turn: with `{}` {waiting} would wait until the socket closes. \
+                 Take `this: Instance<Self>`, and `this.read().await` or `this.write().await` where a turn \
+                 is needed",
                 tidy(&receiver.to_token_stream())
             ),
         );
@@ -222,90 +228,6 @@ fn is_socket(ty: &Type) -> bool {
     last_segment(ty).is_some_and(|s| s.ident == "WebSocket" || s.ident == "WebSocketUpgrade")
 }
 
-/// The host's own names (H1.9).
-fn check_name(argument: &PatType, errors: &mut Errors) {
-    if let Pat::Ident(pattern) = &*argument.pat {
-        let name = pattern.ident.unraw().to_string();
-        if RESERVED.contains(&name.as_str()) {
-            errors.at(
-                &pattern.ident,
-                format!(
-                    "`{name}` is reserved in handlers: choose another name (for the instance's id take \
-                     `ctx: Context` and ask `ctx.id()`)"
-                ),
-            );
-        }
-    }
-}
-
-/// An extractor owns what it took from the request.
-fn check_type(argument: &PatType, errors: &mut Errors) {
-    match ungrouped(&argument.ty) {
-        Type::Reference(_) => errors.at(
-            &argument.ty,
-            "a handler owns its arguments, because they are extracted from the request: take an extractor \
-             such as `Json<T>`, `Path<T>`, `String` or `Context`",
-        ),
-        Type::ImplTrait(_) => errors.at(
-            &argument.ty,
-            "nothing at the call says which type this is: name a concrete extractor",
-        ),
-        Type::Infer(_) => errors.at(&argument.ty, "name the extractor's type"),
-        ty if borrows(ty.to_token_stream()) => errors.at(
-            &argument.ty,
-            "an extractor cannot borrow from the request: use a type that owns its data, such as `String` \
-             for `&str`",
-        ),
-        _ => {}
-    }
-}
-
-/// Whether a lifetime other than `'static` or a reference without one stands anywhere in the tokens.
-fn borrows(tokens: TokenStream) -> bool {
-    let mut trees = tokens.into_iter().peekable();
-    let mut borrowed = false;
-    while let Some(tree) = trees.next() {
-        match tree {
-            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
-                borrowed |=
-                    !matches!(trees.peek(), Some(TokenTree::Ident(name)) if name == "static");
-            }
-            TokenTree::Punct(punct) if punct.as_char() == '&' => {
-                borrowed |=
-                    !matches!(trees.peek(), Some(TokenTree::Punct(next)) if next.as_char() == '\'');
-            }
-            TokenTree::Group(group) => borrowed |= borrows(group.stream()),
-            _ => {}
-        }
-    }
-    borrowed
-}
-
-/// `Auth<T>` needs an authorizer on every route of the handler.
-fn has_a_caller(argument: &PatType, routes: &[Route], errors: &mut Errors) {
-    if argument_of(&argument.ty, "Auth").is_none() {
-        return;
-    }
-    let Some(open) = routes
-        .iter()
-        .find(|route| route.auth.authorizer().is_none())
-    else {
-        return;
-    };
-    let path = open.path.value();
-    let message = match open.auth {
-        RouteAuth::Public => format!(
-            "the route `{path}` is public (`auth = none`) and has no caller: remove this argument or the \
-             `auth = none`"
-        ),
-        _ => format!(
-            "the route `{path}` has no caller, because the block has no authorizer: add an `#[authorize]` \
-             function or remove this argument"
-        ),
-    };
-    errors.at(&argument.ty, message);
-}
-
 fn lower_route(route: &RouteSyntax<'_>, roles: &Roles<'_>, errors: &mut Errors) -> Option<Route> {
     let arguments = route.arguments?;
     path::check(&arguments.path, errors);
@@ -332,6 +254,7 @@ fn tidy(tokens: &TokenStream) -> String {
         ("< ", "<"),
         (" >", ">"),
         (" :", ":"),
+        (":: ", "::"),
     ]
     .iter()
     .fold(text, |text, (from, to)| text.replace(from, to))

@@ -10,10 +10,12 @@
 //! | `shape` | what every annotated function keeps to |
 //! | `hooks` | setup, teardown, stats |
 //! | `authorizer` | `#[authorize]` and `auth = Self::other` |
-//! | `handler` | receivers, arguments, sockets |
+//! | `handler` | receivers and sockets |
+//! | `arguments` | what a handler takes and returns |
 //! | `path` | one route's path |
 //! | `table` | the paths of a block together |
 
+mod arguments;
 mod authorizer;
 mod handler;
 mod hooks;

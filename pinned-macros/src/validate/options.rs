@@ -112,7 +112,7 @@ fn expected(value: &Expr, kind: Kind) -> String {
         Expr::Lit(_) => "",
         _ => "; for a computed value set `HostOptions` where the struct is mounted",
     };
-    let found = value.to_token_stream();
+    let found = value.to_token_stream().to_string().replace("- ", "-");
     format!("takes {takes}, not `{found}`{hint}")
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod definition;
+pub(crate) mod expansion;
 pub(crate) mod instance;
 pub(crate) mod lease;
 pub(crate) mod lifespan;

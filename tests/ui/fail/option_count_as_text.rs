@@ -1,4 +1,4 @@
-use pinned::{pinned_api};
+use pinned::pinned_api;
 
 #[derive(Default)]
 struct Counter;

@@ -11,12 +11,25 @@ impl Counter {
     }
 
     #[route::get("/b")]
-    async fn b(&mut self, result: Context, __pinned: Context, call: Context, turn: Context, a0: String) {
+    async fn b(
+        &mut self,
+        result: Context,
+        __pinned: Context,
+        call: Context,
+        turn: Context,
+        a0: String,
+    ) {
         let _ = (result, __pinned, call, turn, a0);
     }
 
     #[route::get("/c")]
-    async fn c(call: Instance<Self>, this: Context, answer: Context, value: Context, socket: String) {
+    async fn c(
+        call: Instance<Self>,
+        this: Context,
+        answer: Context,
+        value: Context,
+        socket: String,
+    ) {
         let _ = (call, this, answer, value, socket);
     }
 

@@ -11,8 +11,14 @@ struct Document;
 impl Document {
     #[authorize]
     async fn authorize(_ctx: &Context, conn: &Connection) -> Result<User, Denied> {
-        match conn.headers().get("x-user").and_then(|name| name.to_str().ok()) {
-            Some(name) => Ok(User { name: name.to_owned() }),
+        match conn
+            .headers()
+            .get("x-user")
+            .and_then(|name| name.to_str().ok())
+        {
+            Some(name) => Ok(User {
+                name: name.to_owned(),
+            }),
             None => Err(AuthRejected::new("who are you?").into()),
         }
     }
@@ -42,9 +48,16 @@ impl Document {
 }
 
 fn main() {
-    let auths: Vec<_> = Document::routes().map(|route| format!("{:?}", route.auth())).collect();
+    let auths: Vec<_> = Document::routes()
+        .map(|route| format!("{:?}", route.auth()))
+        .collect();
     assert_eq!(
         auths,
-        ["Default(\"authorize\")", "Named(\"admins\")", "Named(\"authorize\")", "Public"]
+        [
+            "Default(\"authorize\")",
+            "Named(\"admins\")",
+            "Named(\"authorize\")",
+            "Public"
+        ]
     );
 }

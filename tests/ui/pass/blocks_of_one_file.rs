@@ -23,5 +23,8 @@ impl Two {
 
 fn main() {
     let _ = Two::Only;
-    assert_eq!((One::NAMESPACE, Two::NAMESPACE), (Some("/one"), Some("/two")));
+    assert_eq!(
+        (One::NAMESPACE, Two::NAMESPACE),
+        (Some("/one"), Some("/two"))
+    );
 }

@@ -24,5 +24,8 @@ fn main() {
     let routes: Vec<_> = Counter::routes()
         .map(|route| (route.method().as_str(), route.path(), route.handler()))
         .collect();
-    assert_eq!(routes, [("POST", "/increment", "increment"), ("GET", "/", "read")]);
+    assert_eq!(
+        routes,
+        [("POST", "/increment", "increment"), ("GET", "/", "read")]
+    );
 }

@@ -8,7 +8,9 @@ struct Counter {
 impl Counter {
     #[lifespan::setup]
     async fn setup(ctx: Context) -> Self {
-        Self { id: ctx.id().to_owned() }
+        Self {
+            id: ctx.id().to_owned(),
+        }
     }
 
     #[lifespan::teardown]

@@ -21,7 +21,10 @@ impl Counter {}
 
 fn main() {
     let options = Counter::OPTIONS;
-    assert_eq!(options.idle_timeout.map(|timeout| timeout.as_secs()), Some(5_400));
+    assert_eq!(
+        options.idle_timeout.map(|timeout| timeout.as_secs()),
+        Some(5_400)
+    );
     assert_eq!(options.max_waiting, Some(0));
     assert_eq!(options.env, Some("eu"));
 }

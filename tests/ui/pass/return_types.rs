@@ -43,6 +43,16 @@ impl Counter {
         (StatusCode::OK, [("x-a", "b")], String::new())
     }
 
+    #[route::get("/borrowing")]
+    async fn borrowing(&self) -> Json<&String> {
+        Json(&self.name)
+    }
+
+    #[route::get("/borrowing-in-tuple")]
+    async fn borrowing_more(&mut self) -> (StatusCode, Json<Vec<&str>>) {
+        (StatusCode::OK, Json(vec![&self.name]))
+    }
+
     #[route::get("/response")]
     async fn response(&self) -> Response {
         Problem.into_response()

@@ -37,7 +37,9 @@ impl Counter {
 
     #[authorize]
     async fn authorize(_ctx: &Context, _conn: &Connection) -> Result<Caller, Denied> {
-        Ok(Caller { name: String::new() })
+        Ok(Caller {
+            name: String::new(),
+        })
     }
 
     #[stats]
