@@ -3,7 +3,7 @@
 use std::{
     env, io,
     net::{Ipv4Addr, SocketAddr},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Stdio},
     str::FromStr,
     thread,
@@ -42,21 +42,27 @@ impl Role {
         }
     }
 
-    /// Serves on `port` of 127.0.0.1 in this process, until it is killed. Peers run in their own runtimes and not here.
+    /// The script that runs it, for a peer; the others run in this program.
+    fn script(self) -> Option<PathBuf> {
+        let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+        matches!(self, Self::Python | Self::Workerd).then(|| peers.join(self.name()).join("run.sh"))
+    }
+
+    /// Serves on `port` of 127.0.0.1 in this process, until it is killed.
     ///
     /// # Errors
-    /// When the port cannot be bound, or for a peer.
+    /// When the port cannot be bound, or for a peer, which this program does not contain.
     pub fn serve(self, port: u16) -> Result<()> {
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?
             .block_on(async {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
                 match self {
-                    Self::Axum => baseline::axum_server(listener).await?,
-                    Self::Hyper => baseline::hyper_server(listener).await?,
+                    Self::Axum => baseline::axum_server(TcpListener::bind(addr).await?).await?,
+                    Self::Hyper => baseline::hyper_server(TcpListener::bind(addr).await?).await?,
                     Self::Python | Self::Workerd => {
-                        return Err(format!("{} runs outside this program", self.name()).into());
+                        return Err(format!("{} has a program of its own", self.name()).into());
                     }
                 }
                 Ok(())
@@ -106,15 +112,9 @@ impl Server {
     /// When the process cannot be started, ends early, or does not answer within a minute.
     pub fn start(role: Role, cores: &Cores) -> Result<Self> {
         let addr = free_address()?;
-        let mut command = match role {
-            Role::Python | Role::Workerd => {
-                let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-                    .join("peers")
-                    .join(role.name())
-                    .join("run.sh");
-                cores.server_command(script)
-            }
-            Role::Axum | Role::Hyper => {
+        let mut command = match role.script() {
+            Some(script) => cores.server_command(script),
+            None => {
                 let mut command = cores.server_command(env::current_exe()?);
                 command.args(["serve", role.name()]);
                 command

@@ -19,7 +19,7 @@ fn main() -> Result<()> {
     }
     let mut options = Options::from_env();
     let role = options.take("--server", Role::Axum)?;
-    let rounds = options.take("--rounds", 8)?;
+    let rounds = options.take("--rounds", 6)?;
     let turn = options.take_seconds("--seconds", 2.0)?;
     let connections = options.take("--connections", 32)?;
     let cores = options.take_cores()?;
