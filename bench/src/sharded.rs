@@ -26,8 +26,7 @@ impl<V: Default> ShardedMap<V> {
 
     /// The value of `id`, made on first use.
     pub fn get_or_default(&self, id: &str) -> Arc<V> {
-        // The high bits pick the shard: the inner map uses the low ones.
-        let shard = &self.shards[(self.hasher.hash_one(id) >> 58) as usize % SHARDS];
+        let shard = &self.shards[self.hasher.hash_one(id) as usize % SHARDS];
         if let Some(value) = shard.read().get(id) {
             return Arc::clone(value);
         }
