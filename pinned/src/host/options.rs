@@ -80,7 +80,7 @@ impl HostOptions {
         activation_queue_deadline: Duration;
         /// How long a request waits for its turn (30 s).
         turn_timeout: Duration;
-        /// How many callers of one instance may wait for a turn (1,024).
+        /// How many callers of one instance may wait for a turn (1,024); none with 0.
         max_waiting: usize;
     }
 
@@ -171,7 +171,6 @@ impl Resolved {
         let counts = [
             ("max_instances", self.max_instances),
             ("max_concurrent_activations", self.max_concurrent_activations),
-            ("max_waiting", self.max_waiting),
         ];
         if let Some((option, _)) = counts.iter().find(|(_, value)| *value == 0) {
             return Err(Error::option(option, "must be at least 1"));

@@ -118,12 +118,13 @@ impl Record {
         let now = self.now();
         let mut state = self.lock();
         let view = self.view(&state);
-        if !matches!(state.phase, Phase::Closed) {
-            self.host
-                .timers
-                .arm_deadline(self, &mut state.deadline_timer, view.deadline);
-        }
         let job = self.wind_down_locked(&mut state, view, now);
+        // A close under way has been told all that a deadline could tell it: one that has passed would be due for ever.
+        let is_closing = matches!(state.phase, Phase::Closing(_) | Phase::Closed);
+        let deadline = view.deadline.filter(|_| !is_closing);
+        self.host
+            .timers
+            .arm_deadline(self, &mut state.deadline_timer, deadline);
         drop(state);
         self.launch(job);
         self.report_wind_down();
