@@ -3,6 +3,27 @@
 #[doc = include_str!("docs/pinned_api.md")]
 pub use pinned_macros::pinned_api;
 
+/// Keeps a library crate in the program, although nothing of it is used by name, so that its annotated structs are
+/// found.
+///
+/// A linker takes from a library only what the program refers to. A crate of which nothing at all is used may be left
+/// out whole, annotated structs included; naming it once is enough:
+///
+/// ```
+/// pinned::link!(pinned);
+/// ```
+#[macro_export]
+macro_rules! link {
+    ($($name:ident),+ $(,)?) => {
+        $(
+            #[allow(unused_extern_crates)]
+            const _: () = {
+                extern crate $name;
+            };
+        )+
+    };
+}
+
 /// Which requests a handler answers: `#[route::get("/path")]` and its kin, inside a [`macro@crate::pinned_api`] block.
 ///
 /// The receiver says how the handler runs:

@@ -39,9 +39,6 @@
 //! |---|---|---|
 //! | `metrics` | no | [`WorkerBuilder::metrics`]: `/metrics` in the Prometheus text format |
 
-// So that generated code, which names `::pinned`, compiles in this crate's own tests.
-extern crate self as pinned;
-
 mod api;
 pub mod domain;
 pub mod durability;
@@ -77,6 +74,8 @@ pub use crate::api::task::{EvictionRequested, TaskOutput};
 pub use crate::api::turn::{ReadTurn, WriteTurn};
 pub use crate::authoring::{authorize, lifespan, pinned_api, route, stats};
 pub use crate::error::{Error, Result};
+#[doc(hidden)]
+pub use crate::host::env::Placements;
 pub use crate::host::handle::PinnedHost;
 pub use crate::host::options::HostOptions;
 pub use crate::worker::{PinnedWorker, RunningWorker, WorkerBuilder};

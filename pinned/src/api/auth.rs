@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Method, StatusCode, Uri};
 use serde::Serialize;
@@ -205,6 +205,11 @@ pub enum Denied {
 }
 
 impl Denied {
+    /// A whole response of your own, such as a redirect to a sign-in page (H2.14).
+    pub fn response(response: impl IntoResponse) -> Self {
+        Self::Response(Box::new(response.into_response()))
+    }
+
     /// An HTTP error such as `429`, `"slow down"`.
     pub fn http(status: StatusCode, detail: impl Into<String>) -> Self {
         Self::Http(status, detail.into())
@@ -224,12 +229,6 @@ impl Denied {
 impl From<AuthRejected> for Denied {
     fn from(rejected: AuthRejected) -> Self {
         Self::Rejected(rejected)
-    }
-}
-
-impl From<Response> for Denied {
-    fn from(response: Response) -> Self {
-        Self::Response(Box::new(response))
     }
 }
 

@@ -113,9 +113,8 @@ type TeardownFn = fn(AnySlot) -> BoxFuture<'static, Result<(), BoxError>>;
 type StatsFn = fn(&AnySlot) -> Option<Result<Value, serde_json::Error>>;
 
 /// An annotated type without its type: all that a host needs to run instances of it.
-#[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct Blueprint {
+pub(crate) struct Blueprint {
     pub(crate) type_name: &'static str,
     pub(crate) type_id: fn() -> TypeId,
     pub(crate) namespace: Option<&'static str>,
@@ -128,7 +127,7 @@ pub struct Blueprint {
 
 impl Blueprint {
     /// The blueprint of `T`.
-    pub fn of<T: PinnedApi>() -> Self {
+    pub(crate) fn of<T: PinnedApi>() -> Self {
         Self {
             type_name: type_name::<T>(),
             type_id: TypeId::of::<T>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::seam::Seam;
-use crate::lease::{InvalidBuffer, LeaseSettings};
+use crate::lease::{ZeroBuffer, LeaseSettings};
 
 /// A wind-down callback: the deadline as wall time, or `None` when there is none (any more).
 pub(crate) type WindDownHook = Arc<dyn Fn(Option<SystemTime>) + Send + Sync>;
@@ -90,8 +90,8 @@ impl InstanceLease {
     ///
     /// # Errors
     ///
-    /// [`InvalidBuffer`] when `buffer` is zero; nothing is changed then.
-    pub fn configure(&self, settings: InstanceLeaseSettings) -> Result<(), InvalidBuffer> {
+    /// [`ZeroBuffer`] when `buffer` is zero; nothing is changed then.
+    pub fn configure(&self, settings: InstanceLeaseSettings) -> Result<(), ZeroBuffer> {
         self.seam.worker_lease().configure(settings.worker)?;
         self.seam.configure_hooks(settings.hooks);
         Ok(())

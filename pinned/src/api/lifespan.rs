@@ -12,6 +12,13 @@ use super::refusal::detail_response;
 /// Any error, boxed.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
+/// An error and what caused it, outermost first.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
 /// Why an instance could not be set up.
 ///
 /// Every caller that waits for the activation gets the same answer (H4.6). An error is answered with a

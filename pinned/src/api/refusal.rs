@@ -41,7 +41,7 @@ pub(crate) fn empty_response(status: StatusCode) -> Response {
 }
 
 macro_rules! refusals {
-    ($($(#[$doc:meta])* $name:ident = $status:ident, $slug:literal, $detail:literal, retry: $retry:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $status:ident, $slug:expr, $detail:literal, retry: $retry:literal;)*) => {
         /// Why a host did not run a request.
         ///
         /// Every one is answered `{"detail": <text>}` with the header `pinned-refusal: <slug>`, which promises
@@ -72,8 +72,7 @@ macro_rules! refusals {
             /// The value of the `pinned-refusal` header, `None` where the handler may have run.
             pub fn slug(&self) -> Option<&'static str> {
                 match self {
-                    Self::Aborted => None,
-                    $(Self::$name => Some($slug),)*
+                    $(Self::$name => $slug,)*
                     Self::CallChain(_) => Some("call-chain"),
                     Self::InvalidId(_) => Some("invalid-id"),
                 }
@@ -101,37 +100,37 @@ macro_rules! refusals {
 
 refusals! {
     /// The worker's lease has passed (H3.2).
-    LeaseExpired = SERVICE_UNAVAILABLE, "lease-expired", "lease expired; not serving", retry: true;
+    LeaseExpired = SERVICE_UNAVAILABLE, Some("lease-expired"), "lease expired; not serving", retry: true;
     /// The lease is unhealthy: residents serve, new ids do not activate (H3.4).
-    LeaseUnhealthy = SERVICE_UNAVAILABLE, "lease-unhealthy", "lease unhealthy; refusing new activations", retry: true;
+    LeaseUnhealthy = SERVICE_UNAVAILABLE, Some("lease-unhealthy"), "lease unhealthy; refusing new activations", retry: true;
     /// The host drains (H3.4).
-    Draining = SERVICE_UNAVAILABLE, "draining", "host draining; retry", retry: true;
+    Draining = SERVICE_UNAVAILABLE, Some("draining"), "host draining; retry", retry: true;
     /// `max_instances` are live (H3.4).
-    Capacity = SERVICE_UNAVAILABLE, "capacity", "instance capacity reached; retry", retry: true;
+    Capacity = SERVICE_UNAVAILABLE, Some("capacity"), "instance capacity reached; retry", retry: true;
     /// The instance's wind-down deadline has passed (H3.8).
-    PastDeadline = SERVICE_UNAVAILABLE, "past-deadline", "instance past its wind-down deadline; retry", retry: true;
+    PastDeadline = SERVICE_UNAVAILABLE, Some("past-deadline"), "instance past its wind-down deadline; retry", retry: true;
     /// The instance is closing (H3.9, H5.1).
-    Closing = SERVICE_UNAVAILABLE, "closing", "instance closing; retry", retry: true;
+    Closing = SERVICE_UNAVAILABLE, Some("closing"), "instance closing; retry", retry: true;
     /// Too many activations are queued before this one (H4.3).
-    ActivationQueue = SERVICE_UNAVAILABLE, "activation-queue-full", "activation queue full; retry", retry: true;
+    ActivationQueue = SERVICE_UNAVAILABLE, Some("activation-queue-full"), "activation queue full; retry", retry: true;
     /// A higher placement epoch is known (H12.3).
-    StaleEpoch = SERVICE_UNAVAILABLE, "stale-epoch", "stale placement epoch; retry", retry: true;
+    StaleEpoch = SERVICE_UNAVAILABLE, Some("stale-epoch"), "stale placement epoch; retry", retry: true;
     /// This placement epoch was handed back (H12.3).
-    ReleasedEpoch = SERVICE_UNAVAILABLE, "released-epoch", "released placement epoch; retry", retry: true;
+    ReleasedEpoch = SERVICE_UNAVAILABLE, Some("released-epoch"), "released placement epoch; retry", retry: true;
     /// No turn came free within `turn_timeout`.
-    TurnTimeout = SERVICE_UNAVAILABLE, "turn-timeout", "turn timed out; retry", retry: true;
+    TurnTimeout = SERVICE_UNAVAILABLE, Some("turn-timeout"), "turn timed out; retry", retry: true;
     /// `max_waiting` callers wait for a turn already.
-    TurnQueue = SERVICE_UNAVAILABLE, "turn-queue-full", "too many waiting turns; retry", retry: true;
+    TurnQueue = SERVICE_UNAVAILABLE, Some("turn-queue-full"), "too many waiting turns; retry", retry: true;
     /// The instance was aborted under the request (H5.3).
-    Aborted = SERVICE_UNAVAILABLE, "aborted", "instance aborted", retry: false;
+    Aborted = SERVICE_UNAVAILABLE, None, "instance aborted", retry: false;
     /// The worker is not serving: before its start or after its shutdown (H3.1).
-    NotServing = SERVICE_UNAVAILABLE, "not-serving", "worker not serving; retry", retry: true;
+    NotServing = SERVICE_UNAVAILABLE, Some("not-serving"), "worker not serving; retry", retry: true;
     /// No valid attestation on a worker that is registered (H2.1).
-    Unattested = FORBIDDEN, "invalid-attestation", "invalid attestation", retry: false;
+    Unattested = FORBIDDEN, Some("invalid-attestation"), "invalid attestation", retry: false;
     /// The authorizer itself failed (H2.15).
-    AuthorizationFailed = SERVICE_UNAVAILABLE, "authorization-failed", "authorization failed", retry: false;
+    AuthorizationFailed = SERVICE_UNAVAILABLE, Some("authorization-failed"), "authorization failed", retry: false;
     /// `pinboard-epoch` is not a number (H12.1).
-    MalformedEpoch = BAD_REQUEST, "malformed-epoch", "malformed placement epoch", retry: false;
+    MalformedEpoch = BAD_REQUEST, Some("malformed-epoch"), "malformed placement epoch", retry: false;
 }
 
 /// Why an instance could not be had.

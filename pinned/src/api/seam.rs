@@ -78,7 +78,6 @@ pub(crate) trait OpenStream: Send + Sync + 'static {
 pub(crate) trait InstanceSeam: Send + Sync + 'static {
     fn id(&self) -> &str;
     fn namespace(&self) -> &str;
-    fn type_name(&self) -> &'static str;
     fn domain(&self) -> &Domain;
     fn worker_lease(&self) -> &Lease;
     fn shared_state(&self) -> &SharedState;

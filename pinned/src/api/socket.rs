@@ -13,7 +13,7 @@ use http::StatusCode;
 use parking_lot::Mutex;
 
 use super::call::Sample;
-use super::lifespan::BoxError;
+use super::lifespan::{BoxError, causes};
 use super::refusal::{Refusal, Unavailable, empty_response, internal_error};
 use super::scope::Scope;
 use super::seam::{WorkClass, boxed};
@@ -57,7 +57,7 @@ impl<E: Into<BoxError>> SocketReturn for Result<(), E> {
 
 /// Whether an error says that the socket ended in an ordinary way.
 fn is_over(error: &(dyn Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
+    causes(error)
         .filter_map(|error| error.downcast_ref::<SocketError>())
         .any(|error| error.is_client_left() || error.is_ended_by_host())
 }

@@ -2,14 +2,10 @@
 
 use std::error::Error;
 
-use super::lifespan::BoxError;
+use super::lifespan::{BoxError, causes};
 
-/// A task that `ctx.spawn` started.
-///
-/// Dropping the handle lets the task run on; awaiting it waits for the end, however that came about.
-pub use crate::domain::TaskHandle as DomainTaskHandle;
-
-pub(crate) type TaskHandle = DomainTaskHandle<()>;
+/// A task that `ctx.spawn` started. Dropping the handle lets the task run on.
+pub(crate) type TaskHandle = crate::domain::TaskHandle<()>;
 
 /// The instance is winding down and asked its work to yield (H7.5).
 ///
@@ -56,6 +52,6 @@ impl<E: Into<BoxError> + Send + 'static> TaskOutput for Result<(), E> {
 
 /// Whether an eviction request stands anywhere in the chain of causes.
 fn asks_to_yield(error: &(dyn Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
+    causes(error)
         .any(|error| error.is::<EvictionRequested>())
 }

@@ -408,11 +408,6 @@ impl Record {
         }
     }
 
-    pub(super) async fn wait_closed(&self) {
-        self.wait_until(|record| matches!(record.lock().phase, Phase::Closed))
-            .await;
-    }
-
     /// Waits for a close that may turn out to keep the placement: whether it still may be waited for (H3.9).
     pub(super) async fn wait_for_successor(&self) -> Result<(), Refusal> {
         let placed = self.host.env.is_placed();

@@ -36,10 +36,6 @@ impl InstanceSeam for Record {
         &self.host.namespace
     }
 
-    fn type_name(&self) -> &'static str {
-        self.host.blueprint.type_name
-    }
-
     fn domain(&self) -> &Domain {
         &self.host.env.domain
     }

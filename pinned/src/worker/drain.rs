@@ -20,7 +20,7 @@ impl PinnedWorker {
             deadline: deadline.map(|after| deadline_after(now, after)),
         };
         tracing::info!(target: "pinned::worker", ?deadline, "drain begun");
-        self.set_drain(Some(slot));
+        self.apply_drain(DrainSource::Host, Some(slot));
         for host in self.each_host() {
             host.wait_drained().await;
         }
@@ -32,16 +32,27 @@ impl PinnedWorker {
     /// Lifts the drain: new activations are admitted again. Instances that were closed stay closed.
     pub fn revoke_drain(&self) {
         tracing::info!(target: "pinned::worker", "drain revoked");
-        self.set_drain(None);
+        self.apply_drain(DrainSource::Host, None);
     }
 
-    fn set_drain(&self, slot: Option<Slot>) {
+    fn apply_drain(&self, source: DrainSource, slot: Option<Slot>) {
         for host in self.each_host() {
-            host.set_drain(DrainSource::Host, slot);
+            host.set_drain(source, slot);
         }
         // The lease may not outlive the earliest deadline (H10.6, W7.8).
         let earliest = self.each_host().filter_map(|host| host.drain_deadline()).min();
         self.core.env.lease.cap(earliest);
+    }
+
+    /// The drain that a control plane asks for, in its own slot beside [`PinnedWorker::drain`]; each one's end leaves
+    /// the other in force (H10.4). The seam that a registration will fill.
+    #[doc(hidden)]
+    pub fn server_drain(&self, drain: Option<Option<Duration>>) {
+        let now = self.core.env.domain.monotonic();
+        let slot = drain.map(|deadline| Slot {
+            deadline: deadline.map(|after| deadline_after(now, after)),
+        });
+        self.apply_drain(DrainSource::Server, slot);
     }
 
     /// Whether any host drains.

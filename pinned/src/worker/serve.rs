@@ -1,5 +1,6 @@
 //! Serving a worker: listen, answer, drain, exit.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,16 +66,14 @@ impl PinnedWorker {
         let running = self.run_lifespan().await?;
         banner::show(&self, listener.local_addr().ok());
         let connections = Connections::new(&self);
-        let accepting = connections.accept_all(&listener);
-        tokio::pin!(accepting);
+        let until_drained = async {
+            signals.next().await;
+            self.end_at_next(signals);
+            self.drain(Some(self.core.settings.drain_deadline)).await;
+        };
         tokio::select! {
-            () = &mut accepting => {}
-            _ = signals.next() => {}
-        }
-        self.end_at_next(signals);
-        tokio::select! {
-            () = &mut accepting => {}
-            () = self.drain(Some(self.core.settings.drain_deadline)) => {}
+            never = connections.accept_all(&listener) => match never {},
+            () = until_drained => {}
         }
         let stopped = running.shutdown().await;
         drop(listener);
@@ -118,7 +117,7 @@ impl Connections {
         }
     }
 
-    async fn accept_all(&self, listener: &TcpListener) {
+    async fn accept_all(&self, listener: &TcpListener) -> Infallible {
         let domain = self.worker.domain();
         loop {
             match listener.accept().await {
