@@ -1,0 +1,22 @@
+//! The hosting rules (`spec/hosting.md`), item by item, against real hosts on a paused clock.
+
+mod activation;
+mod admission;
+mod authorization;
+mod close;
+mod cluster;
+mod configuration;
+mod detached;
+mod dispatch;
+mod fences;
+mod idle;
+mod kept;
+mod routing;
+mod sockets;
+mod streams;
+mod surface;
+mod tasks;
+mod turns;
+mod wake;
+mod wind_down;
+mod worker;
