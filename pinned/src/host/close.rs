@@ -167,10 +167,12 @@ impl CloseJob {
         let record = &self.record;
         let epoch = {
             let mut state = record.lock();
-            if let Some(fence) = &mut state.fence {
+            let epoch = state.epoch;
+            // A request that this close refused may have brought a higher epoch, which is not this instance's to end.
+            if let Some(fence) = state.fence.as_mut().filter(|fence| Some(fence.epoch) == epoch) {
                 fence.released = true;
             }
-            state.fence.map(|fence| fence.epoch)
+            epoch
         };
         let host = &record.host;
         let Some(placements) = host.env.placements.as_ref().filter(|_| clean) else {

@@ -108,7 +108,7 @@ impl Directory {
                 },
             );
         }
-        drop(shard);
+        // Under the lock: whoever finds the id gone finds its place free as well.
         self.len.fetch_sub(1, Ordering::AcqRel);
     }
 

@@ -63,7 +63,7 @@ impl InstanceSeam for Record {
 
     fn placement_epoch(&self) -> Result<u64, NoStateStore> {
         self.log.as_ref().ok_or(NoStateStore)?;
-        Ok(self.lock().fence.map_or(0, |fence| fence.epoch))
+        Ok(self.lock().epoch.unwrap_or(0))
     }
 
     fn winding_down(&self) -> bool {
