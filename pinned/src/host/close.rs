@@ -14,8 +14,8 @@ use crate::api::scope::{Held, Origin, Scope};
 use crate::api::seam::{Seam, TurnKind};
 use crate::domain::TaskError;
 
-/// How long a close waits for its release to be acknowledged (H11.7).
-const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a close waits for its release to be acknowledged (H11.7), and before it for turns to come back.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A close that was decided and is to be carried out.
 #[must_use = "a close that is not launched leaves its record closing for ever"]
@@ -119,8 +119,13 @@ impl CloseJob {
     async fn tear_down(&self) -> bool {
         let record = &self.record;
         record.seal_turns();
-        // Streams may hold a turn still; they give it back before long, or the instance is not torn down under them.
-        record.wait_until(Record::turns_are_free).await;
+        // A stream or a socket may hold a turn still. One that does not give it back in time, such as for a client
+        // that has stalled, is ended early: nothing may keep the instance from its end.
+        let free = record.wait_until(Record::turns_are_free);
+        if record.host.env.domain.timeout(PATIENCE, free).await.is_err() {
+            self.end_everything().await;
+            record.wait_until(Record::turns_are_free).await;
+        }
         let Some(slot) = record.slot.get() else {
             return true;
         };
@@ -180,7 +185,7 @@ impl CloseJob {
         };
         let release = placements.release(&host.namespace, record.key(), epoch);
         let mut release = host.env.domain.spawn(release);
-        match host.env.domain.timeout(RELEASE_PATIENCE, &mut release).await {
+        match host.env.domain.timeout(PATIENCE, &mut release).await {
             Ok(outcome) => report_release(record, outcome),
             Err(_elapsed) => {
                 host.counts.late_releases.fetch_add(1, Ordering::AcqRel);
