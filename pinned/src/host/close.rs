@@ -261,9 +261,8 @@ impl CloseJob {
         let epoch = {
             let mut state = record.lock();
             let epoch = state.epoch;
-            if let Some(fence) = &mut state.fence
-                && Some(fence.epoch) == epoch
-            {
+            // A request that this close refused may have brought a higher epoch, which is not this instance's to end.
+            if let Some(fence) = state.fence.as_mut().filter(|fence| Some(fence.epoch) == epoch) {
                 fence.released = true;
             }
             epoch

@@ -20,9 +20,9 @@ use crate::Attestation;
 use crate::api::auth::{AuthOutput, AuthRejected, Connection, Denied};
 use crate::api::call::{Call, Entry, RequestBody, RequestState, Sample};
 use crate::api::context::Context;
-use crate::api::refusal::{Refusal, detail_response, internal_error};
+use crate::api::refusal::{Refusal, detail_response, internal_error, not_found};
 use crate::api::route::{AuthFn, Method, Route};
-use crate::api::scope::{ChainHold, Origin, chain_hold, describe_chain};
+use crate::api::scope::{ChainHold, Origin, Scope, chain_hold, describe_chain};
 use crate::api::seam::{Seam, TurnKind};
 
 /// Where in a request's path the id and what follows it stand.
@@ -99,6 +99,8 @@ impl Host {
         let path = request.uri().path();
         let id = match valid_id(&path[target.id.clone()]) {
             Ok(id) => id,
+            // An encoded slash makes two segments of the id, and such a path has no route (H1.2).
+            Err(_) if has_encoded_slash(&path[target.id.clone()]) => return not_found(),
             Err(refusal) => return self.refuse(route, refusal),
         };
         let epoch = match placement_epoch(request.headers()) {
@@ -118,10 +120,14 @@ impl Host {
             Err(response) => return response,
         };
         drop(id);
-        match route {
-            Some(route) => self.serve_http(route, admission, request, attestation, origin).await,
-            None => self.serve_wake(admission).await,
-        }
+        let scope = Scope::entering(Arc::clone(&admission.seam), origin.clone());
+        let served = async move {
+            match route {
+                Some(route) => self.serve_http(route, admission, request, attestation, origin).await,
+                None => self.serve_wake(admission).await,
+            }
+        };
+        scope.run(served).await
     }
 
     /// A refusal before admission; a WebSocket that was not accepted shows an empty 403 for what is no 503 (H1.5).
@@ -323,6 +329,10 @@ pub(super) fn valid_id(segment: &str) -> Result<std::borrow::Cow<'_, str>, Refus
         None => Ok(id),
         Some(reason) => Err(Refusal::InvalidId(reason)),
     }
+}
+
+fn has_encoded_slash(segment: &str) -> bool {
+    pinned_wire::ids::decode_id(segment).is_ok_and(|id| id.contains('/'))
 }
 
 fn placement_epoch(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {

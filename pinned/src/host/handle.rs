@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::core::Host;
 use super::directory::Admitted;
-use super::dispatch::valid_id;
 use super::wind_down::{Slot, deadline_after};
 use crate::api::call::Entry;
 use crate::api::definition::PinnedApi;
@@ -173,9 +172,11 @@ impl<T: PinnedApi> PinnedHost<T> {
 
     /// Admits a call, waiting for a close under way where that is the rule (H3.9).
     async fn enter(&self, id: &str) -> Result<Seam, Unavailable> {
-        let id = valid_id(id)?;
+        if let Some(reason) = pinned_wire::ids::invalid_id_reason(id) {
+            return Err(Refusal::InvalidId(reason).into());
+        }
         loop {
-            match self.host.admit(&id, None) {
+            match self.host.admit(id, None) {
                 Admitted::Record(record) => return Ok(record as Seam),
                 Admitted::Refused(refusal) => return Err(refusal.into()),
                 Admitted::Stopped => return Err(Refusal::NotServing.into()),

@@ -92,9 +92,9 @@ pub(super) struct State {
     pub(super) last_activity: Instant,
     /// Since when there has been no stream work (H9.2).
     pub(super) detached_since: Instant,
+    /// What is known of the id's epochs; a request that is refused may have moved it ahead of `epoch`.
     pub(super) fence: Option<Fence>,
-    /// The epoch that the instance serves at. The fence may be ahead of it: a placement that arrives during the close
-    /// is not this one's to hand back (H12.4).
+    /// The epoch that this instance serves at, and hands back (H3.11, H11.7).
     pub(super) epoch: Option<u64>,
     pub(super) local: Option<Slot>,
     pub(super) operator: Option<Slot>,
@@ -130,12 +130,12 @@ impl Record {
     /// A cold record with its first request attached.
     pub(super) fn new(host: Arc<Host>, id: &str, fence: Option<Fence>) -> Arc<Self> {
         let now = host.env.domain.monotonic();
-        let epoch = fence.map_or(0, |fence| fence.epoch);
+        let epoch = fence.map(|fence| fence.epoch);
         let log = host
             .env
             .durability
             .as_ref()
-            .map(|store| store.open(&host.namespace, id, epoch));
+            .map(|store| store.open(&host.namespace, id, epoch.unwrap_or(0)));
         Arc::new(Self {
             host,
             id: id.into(),
@@ -154,7 +154,7 @@ impl Record {
                 last_activity: now,
                 detached_since: now,
                 fence,
-                epoch: fence.map(|fence| fence.epoch),
+                epoch,
                 local: None,
                 operator: None,
                 reported: Reported::default(),
@@ -188,10 +188,10 @@ impl Record {
         if matches!(state.phase, Phase::Closed) {
             return Admission::Gone;
         }
-        if let Some(epoch) = epoch {
-            if let Err(refusal) = Fence::admit(&mut state.fence, epoch) {
-                return Admission::Refused(refusal);
-            }
+        if let Some(epoch) = epoch
+            && let Err(refusal) = Fence::admit(&mut state.fence, epoch)
+        {
+            return Admission::Refused(refusal);
         }
         if self.is_past_deadline(&state) {
             return Admission::Refused(Refusal::PastDeadline);
@@ -205,17 +205,18 @@ impl Record {
                 }
             }
             _ => {
-                state.attached += 1;
                 if epoch > state.epoch {
-                    self.adopt(&mut state, epoch);
+                    self.adopt_epoch(&mut state, epoch);
                 }
+                state.attached += 1;
                 Admission::Admitted
             }
         }
     }
 
-    /// Serves at a higher epoch from here on (H3.11).
-    fn adopt(&self, state: &mut State, epoch: Option<u64>) {
+    /// The placement has moved on while the instance lived: it serves, writes and is handed back at the new epoch
+    /// from here on (H3.11).
+    fn adopt_epoch(&self, state: &mut State, epoch: Option<u64>) {
         state.epoch = epoch;
         if let Some((log, epoch)) = self.log.as_ref().zip(epoch) {
             log.advance_epoch(epoch);

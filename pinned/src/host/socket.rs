@@ -17,7 +17,7 @@ use crate::api::call::{Call, RequestBody, RequestState};
 use crate::api::context::Context;
 use crate::api::refusal::empty_response;
 use crate::api::route::Route;
-use crate::api::scope::Origin;
+use crate::api::scope::{Origin, Scope};
 use crate::api::socket::{FailureHooks, Session};
 use crate::ws::{SocketControl, close_code};
 
@@ -53,10 +53,10 @@ impl Host {
         };
         let (answered, client) = oneshot::channel::<()>();
         let host = Arc::clone(self);
+        let scope = Scope::entering(Arc::clone(&admission.seam), origin.clone());
         self.env.domain.spawn(async move {
-            let response = host
-                .run_session(route, admission, connection, origin, client)
-                .await;
+            let session_end = host.run_session(route, admission, connection, origin, client);
+            let response = scope.run(session_end).await;
             // Of no effect where the socket was accepted or refused by then.
             session.control.refuse(response);
         });

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{OriginalUri, State};
-use axum::response::Response;
 use axum::routing::get;
 use http::{Request, StatusCode};
 
 use super::service::HostService;
 use super::{PinnedWorker, stats};
-use crate::api::refusal::detail_response;
+use crate::api::refusal::not_found;
 
 impl PinnedWorker {
     /// The worker as a router, to merge into a program that has a server of its own. Run
@@ -67,10 +66,6 @@ async fn readyz(State(worker): State<PinnedWorker>) -> StatusCode {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     }
-}
-
-pub(super) fn not_found() -> Response {
-    detail_response(StatusCode::NOT_FOUND, "Not Found")
 }
 
 /// Undoes what nesting did to a request: its target as it was sent, and where the namespace ends in it.

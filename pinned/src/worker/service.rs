@@ -13,8 +13,9 @@ use hyper::body::Incoming;
 use tower_service::Service;
 
 use super::PinnedWorker;
-use super::router::{not_found, unnest};
+use super::router::unnest;
 use crate::api::call::RequestBody;
+use crate::api::refusal::not_found;
 use crate::host::core::Host;
 use crate::host::dispatch::Sender;
 use crate::routing::{Hosts, below};
