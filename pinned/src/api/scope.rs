@@ -166,6 +166,15 @@ pub(crate) fn chain_hold(seam: &Seam) -> ChainHold {
         .unwrap_or(ChainHold::Nothing)
 }
 
+/// Whether a handler of `seam`'s instance runs here and now that takes turns as it needs them.
+pub(crate) fn is_handler_of(seam: &Seam) -> bool {
+    CURRENT
+        .try_with(|scope| {
+            matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam)
+        })
+        .unwrap_or(false)
+}
+
 /// The chain that runs here and now, from its first call to the wish for `kind` of `seam`'s instance.
 pub(crate) fn describe_chain(seam: &Seam, kind: TurnKind) -> String {
     let wish = format!("{}/{} ({})", seam.namespace(), seam.id(), kind.as_str());

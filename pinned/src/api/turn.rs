@@ -5,13 +5,14 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use axum::response::Response;
+use pinned_wire::headers::REFUSAL;
 use tokio::sync::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot,
 };
 
 use super::definition::{PinnedApi, Slot};
 use super::refusal::Refusal;
-use super::scope::{HoldMark, chain_hold, describe_chain};
+use super::scope::{HoldMark, chain_hold, describe_chain, is_handler_of};
 use super::seam::{Seam, TurnAnswer, TurnKind, WorkClass};
 use super::stream::track;
 
@@ -42,8 +43,10 @@ impl Tracked {
 
     /// Ends the work with its answer. A streaming body goes on as stream work, with no moment in between at which
     /// the instance looks idle (H6.4).
-    pub(crate) fn answer(mut self, response: Response) -> Response {
+    pub(crate) fn answer(mut self, mut response: Response) -> Response {
         self.ended = true;
+        // Only a host may promise that nothing has run; a handler's own answer, or one that it relays, says otherwise.
+        response.headers_mut().remove(REFUSAL);
         track(&self.seam, self.turn, response)
     }
 }
@@ -79,7 +82,8 @@ impl Waiting {
                 Ok(Err(_queue_is_gone)) => Err(Refusal::Closing),
                 Err(_elapsed) => return Err(Refusal::TurnTimeout),
             },
-            () = cut_off(&seam, self.work) => return Err(Refusal::Aborted),
+            // Cut off before it ran: safe to try again.
+            () = cut_off(&seam, self.work) => return Err(Refusal::Closing),
         };
         self.settled = true;
         let turn = granted.is_ok().then_some(self.turn);
@@ -135,9 +139,18 @@ pub(crate) async fn settle_turn(
 }
 
 /// A turn for work that counts already.
+///
+/// When the instance closes there is none left to give. A handler that asks for one then waits to be cut off, so that
+/// the error does not end its socket before the placement is handed back (H11.8).
 pub(crate) async fn take_turn(seam: &Seam, turn: TurnKind) -> Result<Tracked, Refusal> {
-    let answer = seam.take_turn(turn, chain_hold(seam)).map_err(|refusal| name_chain(refusal, seam, turn))?;
-    settle_turn(Arc::clone(seam), None, turn, answer).await
+    let taken = match seam.take_turn(turn, chain_hold(seam)) {
+        Ok(answer) => settle_turn(Arc::clone(seam), None, turn, answer).await,
+        Err(refusal) => Err(name_chain(refusal, seam, turn)),
+    };
+    if matches!(taken, Err(Refusal::Closing)) && is_handler_of(seam) {
+        seam.cut_off(WorkClass::Stream).await;
+    }
+    taken
 }
 
 /// Fills in the chain that a refusal speaks of; the state machine that refused knows none.

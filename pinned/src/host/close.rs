@@ -17,11 +17,8 @@ use crate::api::scope::{Held, Origin, Scope};
 use crate::api::seam::{Seam, TurnKind};
 use crate::domain::TaskError;
 
-/// How long a close waits for its release to be acknowledged (H11.7).
-const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long a close waits for a stream or a socket that holds a turn, before it cuts them off for it.
-const TURN_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a close waits for its release to be acknowledged (H11.7), and before it for turns to come back.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The two kinds of close (H11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +194,7 @@ impl CloseJob {
         // Streams and sockets run on, and may hold a turn: the value is not torn down under them. One that keeps its
         // turn would hold the close up for as long as its client likes, so it ends before the release (H11.8).
         let free = record.wait_until(Record::turns_are_free);
-        if record.host.env.domain.timeout(TURN_PATIENCE, free).await.is_err() {
+        if record.host.env.domain.timeout(PATIENCE, free).await.is_err() {
             self.cut_streams();
             record.wait_until(Record::turns_are_free).await;
         }
@@ -273,7 +270,7 @@ impl CloseJob {
         };
         let release = placements.release(&host.namespace, record.key(), epoch);
         let mut release = host.env.domain.spawn(release);
-        match host.env.domain.timeout(RELEASE_PATIENCE, &mut release).await {
+        match host.env.domain.timeout(PATIENCE, &mut release).await {
             Ok(outcome) => report_release(record, outcome),
             Err(_elapsed) => {
                 host.counts.late_releases.fetch_add(1, Ordering::AcqRel);

@@ -266,6 +266,12 @@ impl Record {
             .take(kind, hold, self.host.options.max_waiting)
     }
 
+    /// Takes a turn if it can be had without waiting.
+    pub(super) fn take_free_turn(&self, kind: TurnKind) -> bool {
+        let taken = self.lock().turns.take(kind, ChainHold::Nothing, 0);
+        matches!(taken, Ok(crate::api::seam::TurnAnswer::Granted))
+    }
+
     pub(super) fn forget_waiters(&self) {
         self.lock().turns.forget_gone();
     }
