@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::close::CloseJob;
-use super::record::{Closing, Phase, Record, Stage};
+use super::record::{Phase, Record, Stage};
 use crate::api::context::Context;
 use crate::api::definition::AnySlot;
 use crate::api::lifespan::SetupError;
@@ -235,11 +235,7 @@ impl Record {
         let failure = Unavailable::SetupFailed(Arc::new(error));
         let mine = {
             let mut state = self.lock();
-            let mine = matches!(state.phase, Phase::Activating(_));
-            if mine {
-                state.phase = Phase::Closing(Closing { releasing: false });
-            }
-            mine
+            self.begin_closing(&mut state, false).is_some()
         };
         if mine {
             self.raise_stage(Stage::CutWork);

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::activation::Activation;
-use super::close::CloseJob;
+use super::close::CloseKind;
 use super::core::Host;
 use super::fence::Fence;
 use super::timers::TimerKey;
@@ -63,20 +63,18 @@ pub(super) enum Phase {
     Closed,
 }
 
+impl Phase {
+    /// Before any close: what timers may still be set for.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Cold | Self::Activating(_) | Self::Live)
+    }
+}
+
 /// A close under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closing {
     /// Whether the placement is to be handed back (H11.2, H13).
     pub(super) releasing: bool,
-}
-
-/// The two kinds of close (H11.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CloseKind {
-    /// Idle: waits for what runs; keeps the placement if the host is told to.
-    Plain,
-    /// Everything else: cuts off what runs and hands the placement back.
-    Cancelling,
 }
 
 pub(super) struct State {
@@ -85,6 +83,8 @@ pub(super) struct State {
     attached: u32,
     handlers: u32,
     tasks: u32,
+    /// Tasks that were spawned when the close had been decided (H7.3).
+    late_tasks: u32,
     sockets: u32,
     streams: BTreeMap<u64, Arc<dyn OpenStream>>,
     next_stream: u64,
@@ -146,6 +146,7 @@ impl Record {
                 attached: 1,
                 handlers: 0,
                 tasks: 0,
+                late_tasks: 0,
                 sockets: 0,
                 streams: BTreeMap::new(),
                 next_stream: 0,
@@ -365,16 +366,27 @@ impl Record {
         self.launch(job);
     }
 
-    pub(super) fn task_started(&self) {
+    /// Counts a task, and says at which stage it is cut off: the cut of running work is not meant for what a cleanup
+    /// or a teardown spawns (H7.3).
+    pub(super) fn task_started(&self) -> Stage {
         let mut state = self.lock();
+        if !state.phase.is_open() {
+            state.late_tasks += 1;
+            return Stage::CutAll;
+        }
         state.tasks += 1;
         state.idle_told = false;
+        Stage::CutWork
     }
 
-    pub(super) fn task_ended(self: &Arc<Self>) {
+    /// `cut` is what [`Record::task_started`] said.
+    pub(super) fn task_ended(self: &Arc<Self>, cut: Stage) {
         let now = self.now();
         let mut state = self.lock();
-        state.tasks -= 1;
+        match cut {
+            Stage::CutAll => state.late_tasks -= 1,
+            Stage::CutWork | Stage::Running => state.tasks -= 1,
+        }
         state.last_activity = now;
         let job = self.settle_locked(&mut state, now);
         drop(state);
@@ -443,58 +455,12 @@ impl Record {
         if refused { Err(Refusal::Closing) } else { Ok(()) }
     }
 
-    pub(super) fn close(self: &Arc<Self>, kind: CloseKind) {
-        let mut state = self.lock();
-        let job = self.close_locked(&mut state, kind);
-        drop(state);
-        self.launch(job);
-    }
-
-    /// Decides a close; visible to every admission from here on (H3.10).
-    #[must_use]
-    pub(super) fn close_locked(
-        self: &Arc<Self>,
-        state: &mut State,
-        kind: CloseKind,
-    ) -> Option<CloseJob> {
-        let cancelling = kind == CloseKind::Cancelling;
-        match &mut state.phase {
-            Phase::Closed => None,
-            Phase::Closing(closing) => {
-                // H11.1: nothing changes, but a cancelling close makes a kept one hand the placement back.
-                if cancelling {
-                    closing.releasing = true;
-                    self.raise_stage(Stage::CutWork);
-                    self.changed.notify_waiters();
-                }
-                None
-            }
-            Phase::Cold | Phase::Activating(_) | Phase::Live => {
-                let closing = Phase::Closing(Closing {
-                    releasing: cancelling || self.host.options.release_placement_on_idle,
-                });
-                let before = std::mem::replace(&mut state.phase, closing);
-                if cancelling {
-                    self.raise_stage(Stage::CutWork);
-                }
-                Some(CloseJob::new(Arc::clone(self), before, kind))
-            }
-        }
-    }
-
-    /// Starts what a transition decided.
-    pub(super) fn launch(&self, job: Option<CloseJob>) {
-        if let Some(job) = job {
-            job.launch();
-        }
-    }
-
     pub(crate) fn stats(&self) -> RecordStats {
         let now = self.now();
         let state = self.lock();
         RecordStats {
             connections: state.connections(),
-            tasks: state.handlers + state.tasks,
+            tasks: state.handlers + state.tasks + state.late_tasks,
             idle: now.saturating_duration_since(state.last_activity),
             activated_at: state.activated_at,
         }
@@ -512,8 +478,9 @@ impl State {
         self.sockets > 0 || !self.streams.is_empty()
     }
 
-    pub(super) fn has_sockets(&self) -> bool {
-        self.sockets > 0
+    /// Whether anything at all runs; streams aside, which end without anybody's help.
+    pub(super) fn has_work(&self) -> bool {
+        self.is_working() || self.late_tasks > 0 || self.sockets > 0
     }
 
     fn connections(&self) -> u32 {

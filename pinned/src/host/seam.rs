@@ -11,8 +11,9 @@ use futures_util::future::BoxFuture;
 use http::Request;
 use tokio::time::Instant;
 
+use super::close::CloseKind;
 use super::metrics::Transport;
-use super::record::{CloseKind, Phase, Record, Stage};
+use super::record::{Phase, Record, Stage};
 use crate::api::cluster::ClusterError;
 use crate::api::definition::AnySlot;
 use crate::api::lease::LeaseHooks;
@@ -82,9 +83,14 @@ impl InstanceSeam for Record {
 
     fn configure_hooks(&self, hooks: LeaseHooks) {
         let mut state = self.lock();
-        let known = &mut state.hooks;
-        known.on_wind_down = hooks.on_wind_down.or(known.on_wind_down.take());
-        known.on_idle = hooks.on_idle.or(known.on_idle.take());
+        let merged = LeaseHooks {
+            on_wind_down: hooks.on_wind_down.or_else(|| state.hooks.on_wind_down.clone()),
+            on_idle: hooks.on_idle.or_else(|| state.hooks.on_idle.clone()),
+        };
+        let replaced = std::mem::replace(&mut state.hooks, merged);
+        drop(state);
+        // User code that may ask its instance something: no lock is held.
+        drop(replaced);
     }
 
     fn abort(self: Arc<Self>) {
@@ -105,7 +111,7 @@ impl InstanceSeam for Record {
             tokio::select! {
                 biased;
                 end = AssertUnwindSafe(task).catch_unwind() => record.report_task(end),
-                () = record.wait_until(|record| record.stage() >= Stage::CutWork) => {}
+                () = record.wait_until(|record| record.stage() >= running.cut) => {}
             }
             drop(running);
         })
@@ -201,18 +207,19 @@ impl InstanceSeam for Record {
 /// A background task that counts; ending it in any way counts it off.
 struct Running {
     record: Arc<Record>,
+    cut: Stage,
 }
 
 impl Running {
     fn new(record: Arc<Record>) -> Self {
-        record.task_started();
-        Self { record }
+        let cut = record.task_started();
+        Self { record, cut }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.record.task_ended();
+        self.record.task_ended(self.cut);
     }
 }
 
