@@ -12,7 +12,6 @@ use futures_util::FutureExt;
 use http::StatusCode;
 use parking_lot::Mutex;
 
-use super::call::Sample;
 use super::lifespan::{BoxError, causes};
 use super::refusal::{Refusal, Unavailable, empty_response, internal_error};
 use super::scope::Scope;
@@ -190,7 +189,6 @@ impl Session {
         self,
         tracked: Tracked,
         handler: &'static str,
-        sample: Sample,
         scope: Scope,
         run: F,
     ) -> Response
@@ -253,7 +251,6 @@ impl Session {
                 Refusal::Aborted.into_response()
             }
         };
-        drop(sample);
         drop(tracked);
         response
     }

@@ -13,13 +13,13 @@ use tokio::sync::{
 use super::definition::{PinnedApi, Slot};
 use super::refusal::Refusal;
 use super::scope::{HoldMark, chain_hold, describe_chain, is_handler_of};
-use super::seam::{Seam, TurnAnswer, TurnKind, WorkClass};
+use super::seam::{Seam, TurnAnswer, TurnKind, Work, WorkClass};
 use super::stream::track;
 
 /// Work that counts, a turn that is held, or both. Dropping it ends them in one step.
 pub(crate) struct Tracked {
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: Option<TurnKind>,
     _mark: Option<HoldMark>,
     ended: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Tracked {
 
 impl Tracked {
     /// Wraps what `seam` has already counted.
-    pub(crate) fn adopt(seam: Seam, work: Option<WorkClass>, turn: Option<TurnKind>) -> Self {
+    pub(crate) fn adopt(seam: Seam, work: Option<Work>, turn: Option<TurnKind>) -> Self {
         Self {
             seam,
             work,
@@ -47,7 +47,7 @@ impl Tracked {
         self.ended = true;
         // Only a host may promise that nothing has run; a handler's own answer, or one that it relays, says otherwise.
         response.headers_mut().remove(REFUSAL);
-        track(&self.seam, self.turn, response)
+        track(&self.seam, self.work, self.turn, response)
     }
 }
 
@@ -65,7 +65,7 @@ impl Drop for Tracked {
 /// Work that waits for its turn. Dropping it leaves the queue, or gives back a turn granted in the meantime.
 struct Waiting {
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: TurnKind,
     answer: oneshot::Receiver<Result<(), Refusal>>,
     settled: bool,
@@ -106,9 +106,9 @@ impl Drop for Waiting {
     }
 }
 
-async fn cut_off(seam: &Seam, work: Option<WorkClass>) {
+async fn cut_off(seam: &Seam, work: Option<Work>) {
     match work {
-        Some(class) => seam.cut_off(class).await,
+        Some(work) => seam.cut_off(work.class).await,
         // A turn within other work: that work is cut off as a whole, and this wait with it.
         None => std::future::pending().await,
     }
@@ -119,7 +119,7 @@ async fn cut_off(seam: &Seam, work: Option<WorkClass>) {
 /// `work` counts already; it ends with the returned guard, or before this returns an error.
 pub(crate) async fn settle_turn(
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: TurnKind,
     answer: TurnAnswer,
 ) -> Result<Tracked, Refusal> {

@@ -24,7 +24,7 @@ use crate::api::definition::AnySlot;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
 use crate::api::scope::ChainHold;
-use crate::api::seam::{Begin, OpenStream, TurnKind, WorkClass};
+use crate::api::seam::{Begin, OpenStream, TurnKind, Work, WorkClass};
 use crate::durability::EffectLog;
 
 /// One instance of one id.
@@ -288,7 +288,7 @@ impl Record {
     /// Work ends, a turn comes back, or both.
     pub(super) fn finish_work(
         self: &Arc<Self>,
-        work: Option<WorkClass>,
+        work: Option<Work>,
         turn: Option<TurnKind>,
         torn: bool,
     ) {
@@ -306,8 +306,8 @@ impl Record {
         if let Some(kind) = turn {
             state.turns.give_back(kind);
         }
-        if let Some(class) = work {
-            match class {
+        if let Some(work) = work {
+            match work.class {
                 WorkClass::Handler => state.handlers -= 1,
                 WorkClass::Stream => {
                     state.sockets -= 1;
@@ -319,11 +319,19 @@ impl Record {
         job = job.or_else(|| self.settle_locked(&mut state, now));
         drop(state);
         self.launch(job);
+        self.sample(work, now);
+    }
+
+    fn sample(&self, work: Option<Work>, now: Instant) {
+        if let Some(started) = work.and_then(|work| work.started) {
+            self.host.metrics.took(now.saturating_duration_since(started));
+        }
     }
 
     /// A handler's answer goes on as a streaming body.
     pub(super) fn finish_into_stream(
         self: &Arc<Self>,
+        work: Work,
         turn: Option<TurnKind>,
         stream: Arc<dyn OpenStream>,
     ) -> Option<u64> {
@@ -345,6 +353,7 @@ impl Record {
         let job = self.settle_locked(&mut state, now);
         drop(state);
         self.launch(job);
+        self.sample(Some(work), now);
         key
     }
 

@@ -20,7 +20,7 @@ use crate::api::lease::LeaseHooks;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::ChainHold;
 use crate::api::seam::{
-    Begin, InstanceSeam, OpenStream, TurnAnswer, TurnKind, WorkClass, boxed,
+    Begin, InstanceSeam, OpenStream, TurnAnswer, TurnKind, Work, WorkClass, boxed,
 };
 use crate::api::state::SharedState;
 use crate::api::task::{TaskEnd, TaskHandle};
@@ -160,16 +160,17 @@ impl InstanceSeam for Record {
         Record::take_turn(self, turn, hold)
     }
 
-    fn finish(self: Arc<Self>, work: Option<WorkClass>, turn: Option<TurnKind>, torn: bool) {
+    fn finish(self: Arc<Self>, work: Option<Work>, turn: Option<TurnKind>, torn: bool) {
         self.finish_work(work, turn, torn);
     }
 
     fn finish_into_stream(
         self: Arc<Self>,
+        work: Work,
         turn: Option<TurnKind>,
         stream: Arc<dyn OpenStream>,
     ) -> Option<u64> {
-        Record::finish_into_stream(&self, turn, stream)
+        Record::finish_into_stream(&self, work, turn, stream)
     }
 
     fn stream_progressed(&self) {
