@@ -169,9 +169,7 @@ pub(crate) fn chain_hold(seam: &Seam) -> ChainHold {
 /// Whether a handler of `seam`'s instance runs here and now that takes turns as it needs them.
 pub(crate) fn is_handler_of(seam: &Seam) -> bool {
     CURRENT
-        .try_with(|scope| {
-            matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam)
-        })
+        .try_with(|scope| matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam))
         .unwrap_or(false)
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::{
 };
 
 use super::definition::{PinnedApi, Slot};
+use super::headers::strike;
 use super::refusal::Refusal;
 use super::scope::{HoldMark, chain_hold, describe_chain, is_handler_of};
 use super::seam::{Seam, TurnAnswer, TurnKind, Work, WorkClass};
@@ -46,7 +47,7 @@ impl Tracked {
     pub(crate) fn answer(mut self, mut response: Response) -> Response {
         self.ended = true;
         // Only a host may promise that nothing has run; a handler's own answer, or one that it relays, says otherwise.
-        response.headers_mut().remove(REFUSAL);
+        strike(response.headers_mut(), &REFUSAL);
         track(&self.seam, self.work, self.turn, response)
     }
 }

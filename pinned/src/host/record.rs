@@ -324,7 +324,9 @@ impl Record {
 
     fn sample(&self, work: Option<Work>, now: Instant) {
         if let Some(started) = work.and_then(|work| work.started) {
-            self.host.metrics.took(now.saturating_duration_since(started));
+            self.host
+                .metrics
+                .took(now.saturating_duration_since(started));
         }
     }
 
@@ -461,7 +463,11 @@ impl Record {
             _ => false,
         })
         .await;
-        if refused { Err(Refusal::Closing) } else { Ok(()) }
+        if refused {
+            Err(Refusal::Closing)
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn stats(&self) -> RecordStats {

@@ -2,6 +2,7 @@
 
 mod banner;
 mod builder;
+mod connections;
 mod drain;
 mod environment;
 mod lifespan;
@@ -85,10 +86,7 @@ impl PinnedWorker {
     /// [`Error::DuplicateNamespace`] when two structs claim one namespace, [`Error::Config`] for a malformed setting, and
     /// when no struct is linked in.
     pub fn from_registry() -> Result<Self> {
-        Self::builder()
-            .hosts_from_registry()
-            .environment()
-            .build()
+        Self::builder().hosts_from_registry().environment().build()
     }
 
     /// A worker that is put together by hand.
