@@ -11,6 +11,7 @@ mod dispatch;
 mod fences;
 mod idle;
 mod kept;
+mod rig;
 mod routing;
 mod sockets;
 mod streams;
