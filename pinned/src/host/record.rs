@@ -280,15 +280,12 @@ impl Record {
     ) {
         let now = self.now();
         let mut state = self.lock();
-        // Closing before the turn is handed on: nobody may be granted a torn value (`design`: a panic aborts).
+        // Closing, which seals the turns, before this one is handed on: nobody may be granted a torn value.
         let mut job = if torn {
             self.close_locked(&mut state, CloseKind::Cancelling)
         } else {
             None
         };
-        if torn {
-            state.turns.seal();
-        }
         if let Some(kind) = turn {
             state.turns.give_back(kind);
         }
@@ -451,6 +448,7 @@ impl Record {
                 // H11.1: nothing changes, but a cancelling close makes a kept one hand the placement back.
                 if cancelling {
                     closing.releasing = true;
+                    state.turns.seal();
                     self.raise_stage(Stage::CutWork);
                     self.changed.notify_waiters();
                 }
@@ -462,6 +460,8 @@ impl Record {
                 });
                 let before = std::mem::replace(&mut state.phase, closing);
                 if cancelling {
+                    // First: a handler that is cut off in the middle of a change gives its turn to nobody.
+                    state.turns.seal();
                     self.raise_stage(Stage::CutWork);
                 }
                 Some(CloseJob::new(Arc::clone(self), before, kind))
