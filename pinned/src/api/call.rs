@@ -206,8 +206,9 @@ impl Call {
     }
 
     /// The answer to an argument that could not be had. The handler does not run; a cold instance stays cold and is
-    /// discarded (H1.11).
-    pub fn reject(self, rejected: Rejected) -> Response {
+    /// discarded (H1.11). Not sampled (H5.9).
+    pub fn reject(mut self, rejected: Rejected) -> Response {
+        self.entry.started = None;
         rejected.0
     }
 

@@ -13,6 +13,7 @@ mod dispatch;
 mod fences;
 mod idle;
 mod kept;
+mod rig;
 mod routing;
 mod sockets;
 mod streams;
