@@ -2,6 +2,7 @@
 
 mod activation;
 mod admission;
+mod app;
 mod authorization;
 mod close;
 mod cluster;
@@ -11,7 +12,9 @@ mod dispatch;
 mod fences;
 mod idle;
 mod kept;
+mod observe;
 mod routing;
+mod scene;
 mod sockets;
 mod streams;
 mod surface;
