@@ -72,7 +72,11 @@ async fn readyz(State(worker): State<PinnedWorker>) -> StatusCode {
 pub(super) fn unnest(mut request: Request<Body>) -> Option<(Request<Body>, usize)> {
     let below = request.uri().path().len();
     if let Some(OriginalUri(original)) = request.extensions().get::<OriginalUri>().cloned() {
-        let namespace_end = original.path().len().checked_sub(below)?;
+        let mut namespace_end = original.path().len().checked_sub(below)?;
+        // Of two slashes, before an empty id, nesting takes one along; a namespace never ends in one (H1.3).
+        if original.path()[..namespace_end].ends_with('/') {
+            namespace_end -= 1;
+        }
         if !original.path()[namespace_end..].starts_with('/') {
             return None;
         }

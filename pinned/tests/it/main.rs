@@ -1,6 +1,7 @@
 //! The hosting rules (`spec/hosting.md`), item by item, against real hosts on a paused clock.
 
 mod activation;
+
 mod admission;
 mod app;
 mod authorization;
