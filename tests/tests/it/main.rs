@@ -1,4 +1,5 @@
 //! What crosses crates.
 
 mod dependency_names;
+mod registry;
 mod ui;
