@@ -14,7 +14,10 @@ fn namespaces(options: &[&str]) -> Vec<String> {
         .stderr(Stdio::inherit())
         .output()
         .expect("cargo can be started");
-    assert!(output.status.success(), "the program built with {options:?} failed");
+    assert!(
+        output.status.success(),
+        "the program built with {options:?} failed"
+    );
     let found = String::from_utf8(output.stdout).expect("namespaces are text");
     found.lines().map(str::to_owned).collect()
 }
