@@ -1,4 +1,5 @@
 //! What crosses crates.
 
+mod browser;
 mod dependency_names;
 mod ui;
