@@ -1,5 +1,6 @@
 //! What crosses crates.
 
+mod browser;
 mod dependency_names;
 mod documents;
 mod registry;
