@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The compiler whose messages `ui/fail/*.stderr` hold.
 const BLESSED: &str = "rustc 1.95.";
@@ -34,6 +34,7 @@ fn mistakes_are_named_where_they_stand() {
     let compiled = Command::new(std::env::current_exe().expect("a test knows its binary"))
         .args(["--exact", "--ignored", "ui::copies_are_mistakes_too"])
         .env("TRYBUILD", "overwrite")
+        .stdout(Stdio::null())
         .status()
         .expect("the test binary can be started");
     assert!(compiled.success(), "a mistake is none under {compiler}");
