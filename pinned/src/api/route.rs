@@ -5,7 +5,8 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 use super::auth::{AuthOutput, Connection, Denied};
-use super::call::{Call, HandlerFuture};
+use super::call::Call;
+use super::handler::HandlerFuture;
 use super::context::Context;
 
 /// The verb of a route (H1.8). `HEAD` is answered wherever `GET` is.

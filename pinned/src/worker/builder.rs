@@ -214,6 +214,7 @@ impl WorkerBuilder {
         let _ = env.transport.set(Arc::new(LocalTransport::new(&hosts)));
         Ok(PinnedWorker {
             core: Arc::new(WorkerCore {
+                drains: parking_lot::Mutex::default(),
                 process: Process::new(env.domain.monotonic()),
                 settings: Settings {
                     address,

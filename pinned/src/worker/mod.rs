@@ -49,6 +49,8 @@ pub(crate) struct WorkerCore {
     pub(crate) env: Arc<WorkerEnv>,
     pub(crate) hosts: Arc<Hosts>,
     settings: Settings,
+    /// Held while drains are set.
+    drains: parking_lot::Mutex<()>,
     /// What `serve` answers beside the namespaces.
     extra: Option<axum::Router>,
     process: process::Process,

@@ -75,10 +75,10 @@ impl PinnedWorker {
             never = connections.accept_all(&listener) => match never {},
             () = until_drained => {}
         }
-        let stopped = running.shutdown().await;
         drop(listener);
+        // Connections first: a request that races the end hears that the host drains, not that it is gone.
         connections.say_goodbye(&self).await;
-        stopped
+        running.shutdown().await
     }
 
     /// A second signal ends the process, whatever it is doing.
