@@ -96,7 +96,7 @@ pub mod __private {
     pub use crate::api::context::Context;
     pub use crate::api::definition::{DeclaredOptions, PinnedApi};
     pub use crate::api::expansion::{
-        CallerOf, LastArgument, PartArgument, same_caller, sendable,
+        Argument, CallerOf, RefuseLast, RefusePart, TakeLast, TakePart, same_caller, sendable,
     };
     pub use crate::api::instance::Instance;
     pub use crate::api::lifespan::{

@@ -27,6 +27,13 @@ pub(super) fn glue(
     let extractions =
         (0..args.len()).map(|index| extraction(private, &call, args, index, socket_follows));
     let run = run(private, handler, &call);
+    // The methods of `Argument`.
+    let traits = (!args.is_empty()).then(|| {
+        quote! {
+            #[allow(unused_imports)]
+            use #private::{RefuseLast as _, RefusePart as _, TakeLast as _, TakePart as _};
+        }
+    });
     let mutable = (!args.is_empty()).then(|| quote!(mut));
     let body = quote_spanned! {at=>
         ::std::boxed::Box::pin(async move {
@@ -39,6 +46,7 @@ pub(super) fn glue(
         #[doc(hidden)]
         #[allow(dead_code, unused_mut)]
         fn #glue(#mutable #call: #private::Call) -> #private::HandlerFuture {
+            #traits
             #callers
             #body
         }
@@ -61,8 +69,8 @@ fn extraction(
 ) -> TokenStream {
     let Arg { ty, cfg, .. } = &args[index];
     let later: Vec<&Cfg> = args[index + 1..].iter().map(|arg| &arg.cfg).collect();
-    let part = quote!(PartArgument);
-    let last = quote!(LastArgument::<_>);
+    let part = Ident::new("part", hygienic_at(ty));
+    let last = Ident::new("last", hygienic_at(ty));
     if socket_follows || later.iter().any(|cfg| cfg.is_always()) {
         return extract(private, call, index, ty, cfg, &part);
     }
@@ -82,14 +90,14 @@ fn extract(
     index: usize,
     ty: &Type,
     cfg: &Cfg,
-    argument: &TokenStream,
+    argument: &Ident,
 ) -> TokenStream {
     let variable = variable(index, ty);
     let at = hygienic_at(ty);
     let private = at_place(private, at);
     quote_spanned! {at=>
         #cfg
-        let #variable = match <#ty as #private::#argument>::take(&mut #call).await {
+        let #variable = match #private::Argument::<#ty>::NEW.#argument(&mut #call).await {
             ::core::result::Result::Ok(value) => value,
             ::core::result::Result::Err(rejection) => return #call.reject(rejection),
         };
