@@ -39,8 +39,19 @@ mod tests {
             let answer = client.post("/counters/alice/increment").send().await;
             assert_eq!(answer.json::<u64>().await, expected);
         }
-        assert_eq!(client.get("/counters/alice").send().await.json::<u64>().await, 2);
-        assert_eq!(client.get("/counters/bob").send().await.json::<u64>().await, 0);
+        assert_eq!(
+            client
+                .get("/counters/alice")
+                .send()
+                .await
+                .json::<u64>()
+                .await,
+            2
+        );
+        assert_eq!(
+            client.get("/counters/bob").send().await.json::<u64>().await,
+            0
+        );
         app.shutdown().await
     }
 
@@ -50,7 +61,15 @@ mod tests {
         let client = app.client();
         let increments = (0..100).map(|_| client.post("/counters/alice/increment").send());
         futures_util::future::join_all(increments).await;
-        assert_eq!(client.get("/counters/alice").send().await.json::<u64>().await, 100);
+        assert_eq!(
+            client
+                .get("/counters/alice")
+                .send()
+                .await
+                .json::<u64>()
+                .await,
+            100
+        );
         app.shutdown().await
     }
 }
