@@ -1,4 +1,11 @@
-//! A counter per id: `POST /counters/<id>/increment`, `GET /counters/<id>`.
+//! A counter per id.
+//!
+//! ```sh
+//! cargo run --release -p examples --bin counter
+//!
+//! curl -X POST localhost:8000/counters/alice/increment
+//! curl localhost:8000/counters/alice
+//! ```
 
 use pinned::{Json, PinnedWorker, pinned_api, route};
 

@@ -3,8 +3,7 @@
 //! ```sh
 //! cargo run --release -p examples --bin chat
 //!
-//! # Talk: open this in two tabs.
-//! xdg-open http://localhost:8000/rooms/lobby
+//! # Talk: open http://localhost:8000/rooms/lobby in two tabs.
 //!
 //! # Listen from a terminal, and say something from another.
 //! curl -N localhost:8000/rooms/lobby/events
