@@ -63,6 +63,12 @@ impl HostOptions {
         self
     }
 
+    /// The namespace that was set, for harnesses that fall back to one of their own.
+    #[doc(hidden)]
+    pub fn chosen_namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     setters! {
         /// How long an instance may be without work before it is evicted (300 s).
         idle_timeout: Duration;

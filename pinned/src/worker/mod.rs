@@ -128,6 +128,18 @@ impl PinnedWorker {
         &self.core.env.secret
     }
 
+    /// The audience of an attestation for a request to `namespace`; `None` where requests need none. The seam through
+    /// which a test stands in for the control plane.
+    #[doc(hidden)]
+    pub fn attestation_audience(&self, namespace: &str) -> Option<String> {
+        let placements = self.core.env.placements.as_ref()?;
+        placements.session_audience().or_else(|| {
+            self.each_host()
+                .find(|host| &*host.namespace == namespace)
+                .map(|host| host.audience.clone())
+        })
+    }
+
     /// Whether requests are served: the lease has not expired. Always true in local mode (W1.6).
     pub fn is_ready(&self) -> bool {
         !self.core.env.lease.expired()
