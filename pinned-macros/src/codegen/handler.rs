@@ -34,18 +34,22 @@ pub(super) fn glue(
             use #private::{RefuseLast as _, RefusePart as _, TakeLast as _, TakePart as _};
         }
     });
-    let mutable = (!args.is_empty()).then(|| quote!(mut));
-    let body = quote_spanned! {at=>
-        ::std::boxed::Box::pin(async move {
-            #(#extractions)*
-            #run
-        })
+    // Without arguments there is nothing to wait for before the turn, and so no future but the handler's own.
+    let body = if args.is_empty() {
+        run
+    } else {
+        quote_spanned! {at=>
+            #private::HandlerFuture::with_arguments(#call, move |mut #call| async move {
+                #(#extractions)*
+                #run.await
+            })
+        }
     };
     quote! {
         #cfg
         #[doc(hidden)]
         #[allow(dead_code, unused_mut)]
-        fn #glue(#mutable #call: #private::Call) -> #private::HandlerFuture {
+        fn #glue(#call: #private::Call) -> #private::HandlerFuture {
             #traits
             #callers
             #body
@@ -141,26 +145,26 @@ fn run(private: &TokenStream, handler: &Handler, call: &Ident) -> TokenStream {
                 let answer = #private::sendable(Self::#ident(&*turn, #(#arguments),*)).await;
                 let response = #response;
                 (turn, response)
-            }).await
+            })
         },
         HandlerKind::Exclusive => quote_spanned! {at=>
             #call.run_exclusive::<Self, _, _>(move |mut turn| async move {
                 let answer = #private::sendable(Self::#ident(&mut *turn, #(#arguments),*)).await;
                 let response = #response;
                 (turn, response)
-            }).await
+            })
         },
         HandlerKind::Instance => quote_spanned! {at=>
             #call.run_instance::<Self, _, _>(move |this| async move {
                 let answer = #private::sendable(Self::#ident(this, #(#arguments),*)).await;
                 #response
-            }).await
+            })
         },
         HandlerKind::Socket(socket) => quote_spanned! {at=>
             #call.run_socket::<Self, #socket, _, _>(move |this, socket| async move {
                 let answer = #private::sendable(Self::#ident(this, #(#arguments,)* socket)).await;
                 #response
-            }).await
+            })
         },
     }
 }

@@ -22,6 +22,11 @@ pub(crate) fn detail_response(status: StatusCode, detail: &str) -> Response {
     response
 }
 
+/// The answer where there is no route (H1.7).
+pub(crate) fn not_found() -> Response {
+    detail_response(StatusCode::NOT_FOUND, "Not Found")
+}
+
 /// The answer to a fault: nothing of it leaves the process (H1.12).
 pub(crate) fn internal_error() -> Response {
     let mut response = Response::new(Body::from("Internal Server Error"));
@@ -161,6 +166,15 @@ impl std::fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+impl Refusal {
+    /// The answer of a handler that has run and met this refusal: it promises nothing of what has not run.
+    pub(crate) fn into_response_after_work(self) -> Response {
+        let mut response = self.into_response();
+        response.headers_mut().remove(REFUSAL);
+        response
+    }
+}
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {

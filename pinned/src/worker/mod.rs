@@ -2,6 +2,7 @@
 
 mod banner;
 mod builder;
+mod connections;
 mod drain;
 mod environment;
 mod lifespan;
@@ -49,6 +50,8 @@ pub(crate) struct WorkerCore {
     pub(crate) env: Arc<WorkerEnv>,
     pub(crate) hosts: Arc<Hosts>,
     settings: Settings,
+    /// Held while drains are set.
+    drains: parking_lot::Mutex<()>,
     /// What `serve` answers beside the namespaces.
     extra: Option<axum::Router>,
     process: process::Process,
@@ -83,10 +86,7 @@ impl PinnedWorker {
     /// [`Error::DuplicateNamespace`] when two structs claim one namespace, [`Error::Config`] for a malformed setting, and
     /// when no struct is linked in.
     pub fn from_registry() -> Result<Self> {
-        Self::builder()
-            .hosts_from_registry()
-            .environment()
-            .build()
+        Self::builder().hosts_from_registry().environment().build()
     }
 
     /// A worker that is put together by hand.

@@ -1,7 +1,9 @@
 //! The hosting rules (`spec/hosting.md`), item by item, against real hosts on a paused clock.
 
 mod activation;
+
 mod admission;
+mod app;
 mod authorization;
 mod close;
 mod cluster;
