@@ -167,6 +167,15 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+impl Refusal {
+    /// The answer of a handler that has run and met this refusal: it promises nothing of what has not run.
+    pub(crate) fn into_response_after_work(self) -> Response {
+        let mut response = self.into_response();
+        response.headers_mut().remove(REFUSAL);
+        response
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = detail_response(self.status(), self.detail());

@@ -12,7 +12,6 @@ use futures_util::FutureExt;
 use http::StatusCode;
 use parking_lot::Mutex;
 
-use super::call::Sample;
 use super::lifespan::{BoxError, causes};
 use super::refusal::{Refusal, Unavailable, empty_response, internal_error};
 use super::scope::Scope;
@@ -24,12 +23,15 @@ use crate::ws::{FromUpgrade, SocketControl, SocketError, close_code};
 #[doc(hidden)]
 pub enum SocketEnd {
     Done,
+    /// A host refused what the handler asked of it, for the moment.
+    Refused(Refusal),
     Failed(BoxError),
 }
 
 /// What a WebSocket handler may return: nothing, or a `Result` (H6.6, H6.7).
 ///
-/// An error that says that the client has left ends the socket quietly; any other closes it with 1011.
+/// An error that says that the client has left ends the socket quietly, a [`Refusal`] that may be tried again closes
+/// it with 1013, and any other with 1011.
 #[diagnostic::on_unimplemented(
     message = "a WebSocket handler returns nothing or `Result<(), E>`, not `{Self}`",
     label = "unsupported return type",
@@ -48,11 +50,27 @@ impl SocketReturn for () {
 
 impl<E: Into<BoxError>> SocketReturn for Result<(), E> {
     fn into_socket_return(self) -> SocketEnd {
-        match self.map_err(Into::into) {
-            Err(error) if !is_over(error.as_ref()) => SocketEnd::Failed(error),
-            _ => SocketEnd::Done,
+        let Err(error) = self.map_err(Into::into) else {
+            return SocketEnd::Done;
+        };
+        if is_over(error.as_ref()) {
+            return SocketEnd::Done;
+        }
+        match retryable(error.as_ref()) {
+            Some(refusal) => SocketEnd::Refused(refusal.clone()),
+            None => SocketEnd::Failed(error),
         }
     }
+}
+
+/// The refusal behind an error, if it is one that may be tried again.
+fn retryable<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Refusal> {
+    causes(error)
+        .find_map(|error| match error.downcast_ref::<Unavailable>() {
+            Some(Unavailable::Refused(refusal)) => Some(refusal),
+            _ => error.downcast_ref::<Refusal>(),
+        })
+        .filter(|refusal| refusal.is_retryable())
 }
 
 /// Whether an error says that the socket ended in an ordinary way.
@@ -114,7 +132,8 @@ impl Session {
         let failure = SocketFailure::Failed {
             message: message.to_owned(),
         };
-        self.say_and_end(&failure, close_code::INTERNAL_ERROR, message).await;
+        self.say_and_end(&failure, close_code::INTERNAL_ERROR, message)
+            .await;
     }
 
     async fn say_and_end(&self, failure: &SocketFailure, code: u16, reason: &str) {
@@ -159,7 +178,9 @@ impl Session {
                     .await;
             }
             Unavailable::Refused(refusal) => {
-                self.control.end(close_code::INTERNAL_ERROR, refusal.detail()).await;
+                self.control
+                    .end(close_code::INTERNAL_ERROR, refusal.detail())
+                    .await;
             }
         }
         empty_response(StatusCode::FORBIDDEN)
@@ -171,7 +192,6 @@ impl Session {
         self,
         tracked: Tracked,
         handler: &'static str,
-        sample: Sample,
         scope: Scope,
         run: F,
     ) -> Response
@@ -182,17 +202,22 @@ impl Session {
     {
         let seam = Arc::clone(tracked.seam());
         let upgrade = self.control.upgrade();
-        let mut work = boxed(scope.run(AssertUnwindSafe(async move {
-            match S::from_upgrade(upgrade).await {
-                Ok(socket) => run(socket).await,
-                Err(error) => Err(error).into_socket_return(),
-            }
-        })
-        .catch_unwind()));
+        let mut work = boxed(
+            scope.run(
+                AssertUnwindSafe(async move {
+                    match S::from_upgrade(upgrade).await {
+                        Ok(socket) => run(socket).await,
+                        Err(error) => Err(error).into_socket_return(),
+                    }
+                })
+                .catch_unwind(),
+            ),
+        );
         let outcome = tokio::select! {
             biased;
-            outcome = &mut work => Some(outcome),
+            // First: a handler that fails because its instance is gone is cut off rather than at fault.
             () = seam.cut_off(WorkClass::Stream) => None,
+            outcome = &mut work => Some(outcome),
         };
         // The handler's cleanup runs before its client hears of the end (H6.8).
         drop(work);
@@ -200,6 +225,14 @@ impl Session {
             Some(Ok(SocketEnd::Done)) => {
                 self.control.end(close_code::NORMAL, "").await;
                 empty_response(StatusCode::FORBIDDEN)
+            }
+            Some(Ok(SocketEnd::Refused(refusal))) => {
+                if self.control.is_accepted() {
+                    self.control
+                        .end(close_code::TRY_AGAIN_LATER, refusal.detail())
+                        .await;
+                }
+                refusal.into_response_after_work()
             }
             Some(Ok(SocketEnd::Failed(error))) => {
                 tracing::error!(
@@ -225,7 +258,6 @@ impl Session {
                 Refusal::Aborted.into_response()
             }
         };
-        drop(sample);
         drop(tracked);
         response
     }
@@ -233,7 +265,9 @@ impl Session {
     async fn end_faulty(&self) -> Response {
         let response = internal_error();
         if self.control.is_accepted() {
-            self.control.end(close_code::INTERNAL_ERROR, "internal error").await;
+            self.control
+                .end(close_code::INTERNAL_ERROR, "internal error")
+                .await;
         }
         response
     }

@@ -5,20 +5,22 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use axum::response::Response;
+use pinned_wire::headers::REFUSAL;
 use tokio::sync::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot,
 };
 
 use super::definition::{PinnedApi, Slot};
+use super::headers::strike;
 use super::refusal::Refusal;
-use super::scope::{HoldMark, chain_hold, describe_chain};
-use super::seam::{Seam, TurnAnswer, TurnKind, WorkClass};
+use super::scope::{HoldMark, chain_hold, describe_chain, is_own_work};
+use super::seam::{Seam, TurnAnswer, TurnKind, Work, WorkClass};
 use super::stream::track;
 
 /// Work that counts, a turn that is held, or both. Dropping it ends them in one step.
 pub(crate) struct Tracked {
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: Option<TurnKind>,
     _mark: Option<HoldMark>,
     ended: bool,
@@ -26,7 +28,7 @@ pub(crate) struct Tracked {
 
 impl Tracked {
     /// Wraps what `seam` has already counted.
-    pub(crate) fn adopt(seam: Seam, work: Option<WorkClass>, turn: Option<TurnKind>) -> Self {
+    pub(crate) fn adopt(seam: Seam, work: Option<Work>, turn: Option<TurnKind>) -> Self {
         Self {
             seam,
             work,
@@ -42,9 +44,11 @@ impl Tracked {
 
     /// Ends the work with its answer. A streaming body goes on as stream work, with no moment in between at which
     /// the instance looks idle (H6.4).
-    pub(crate) fn answer(mut self, response: Response) -> Response {
+    pub(crate) fn answer(mut self, mut response: Response) -> Response {
         self.ended = true;
-        track(&self.seam, self.turn, response)
+        // Only a host may promise that nothing has run; a handler's own answer, or one that it relays, says otherwise.
+        strike(response.headers_mut(), &REFUSAL);
+        track(&self.seam, self.work, self.turn, response)
     }
 }
 
@@ -62,7 +66,7 @@ impl Drop for Tracked {
 /// Work that waits for its turn. Dropping it leaves the queue, or gives back a turn granted in the meantime.
 struct Waiting {
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: TurnKind,
     answer: oneshot::Receiver<Result<(), Refusal>>,
     settled: bool,
@@ -72,14 +76,10 @@ impl Waiting {
     async fn settle(mut self) -> Result<Tracked, Refusal> {
         let seam = Arc::clone(&self.seam);
         let timeout = seam.turn_timeout();
-        let granted = tokio::select! {
-            biased;
-            answer = seam.domain().timeout(timeout, &mut self.answer) => match answer {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(_queue_is_gone)) => Err(Refusal::Closing),
-                Err(_elapsed) => return Err(Refusal::TurnTimeout),
-            },
-            () = cut_off(&seam, self.work) => return Err(Refusal::Aborted),
+        let granted = match seam.domain().timeout(timeout, &mut self.answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_queue_is_gone)) => Err(Refusal::Closing),
+            Err(_elapsed) => return Err(Refusal::TurnTimeout),
         };
         self.settled = true;
         let turn = granted.is_ok().then_some(self.turn);
@@ -102,20 +102,12 @@ impl Drop for Waiting {
     }
 }
 
-async fn cut_off(seam: &Seam, work: Option<WorkClass>) {
-    match work {
-        Some(class) => seam.cut_off(class).await,
-        // A turn within other work: that work is cut off as a whole, and this wait with it.
-        None => std::future::pending().await,
-    }
-}
-
 /// Waits for the turn that `answer` promises.
 ///
 /// `work` counts already; it ends with the returned guard, or before this returns an error.
 pub(crate) async fn settle_turn(
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: TurnKind,
     answer: TurnAnswer,
 ) -> Result<Tracked, Refusal> {
@@ -135,9 +127,18 @@ pub(crate) async fn settle_turn(
 }
 
 /// A turn for work that counts already.
+///
+/// When the instance closes there is none left to give. A handler or body that asks for one then waits to be cut off, so
+/// that the error does not end its socket or stream before the placement is handed back (H11.8).
 pub(crate) async fn take_turn(seam: &Seam, turn: TurnKind) -> Result<Tracked, Refusal> {
-    let answer = seam.take_turn(turn, chain_hold(seam)).map_err(|refusal| name_chain(refusal, seam, turn))?;
-    settle_turn(Arc::clone(seam), None, turn, answer).await
+    let taken = match seam.take_turn(turn, chain_hold(seam)) {
+        Ok(answer) => settle_turn(Arc::clone(seam), None, turn, answer).await,
+        Err(refusal) => Err(name_chain(refusal, seam, turn)),
+    };
+    if matches!(taken, Err(Refusal::Closing)) && is_own_work(seam) {
+        seam.cut_off(WorkClass::Stream).await;
+    }
+    taken
 }
 
 /// Fills in the chain that a refusal speaks of; the state machine that refused knows none.

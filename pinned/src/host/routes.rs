@@ -168,9 +168,13 @@ pub(super) enum Found {
 }
 
 impl Methods {
-    fn choose(&self, method: &http::Method, headers: &http::HeaderMap) -> Result<&'static Route, String> {
+    fn choose(
+        &self,
+        method: &http::Method,
+        headers: &http::HeaderMap,
+    ) -> Result<&'static Route, String> {
         let is_get = method == http::Method::GET || method == http::Method::HEAD;
-        let upgrade = crate::ws::is_upgrade(method, headers);
+        let upgrade = self.has_socket() && crate::ws::is_upgrade(method, headers);
         let route = self.0.iter().find(|route| match route.spec.method() {
             Method::WebSocket => upgrade,
             Method::Get => is_get && !upgrade,
@@ -185,6 +189,12 @@ impl Methods {
             })
         });
         route.copied().ok_or_else(|| self.allow())
+    }
+
+    fn has_socket(&self) -> bool {
+        self.0
+            .iter()
+            .any(|route| route.spec.method() == Method::WebSocket)
     }
 
     fn allow(&self) -> String {

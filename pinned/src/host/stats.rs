@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use super::core::Host;
 use super::record::Record;
+use crate::api::seam::TurnKind;
 
 impl Host {
     /// One row for every record, cold ones too.
@@ -17,7 +18,8 @@ impl Host {
 fn row(record: &Arc<Record>) -> Value {
     let mut row = extra(record);
     let stats = record.stats();
-    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let millis =
+        |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     // Core fields go in last: a hook never replaces them (H15.3).
     row.insert("namespace".into(), json!(&*record.host.namespace));
     row.insert("id".into(), json!(record.key()));
@@ -32,9 +34,13 @@ fn row(record: &Arc<Record>) -> Value {
     Value::Object(row)
 }
 
-/// What the instance's own hook adds; nothing without one, or while an exclusive turn is held.
+/// What the instance's own hook adds; nothing without one, or while no shared turn is free.
 fn extra(record: &Arc<Record>) -> Map<String, Value> {
     let hook = record.host.blueprint.stats;
+    // A turn like any other: a handler that begins meanwhile waits for it instead of finding the value locked.
+    let Some(_turn) = GlanceTurn::take(record) else {
+        return Map::new();
+    };
     let extra = record.slot.get().and_then(|slot| {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(slot))).unwrap_or_else(|_| {
             tracing::error!(
@@ -60,5 +66,22 @@ fn extra(record: &Arc<Record>) -> Map<String, Value> {
             );
             Map::new()
         }
+    }
+}
+
+/// A shared turn that was free, for as long as a look at the value takes.
+struct GlanceTurn<'a>(&'a Arc<Record>);
+
+impl<'a> GlanceTurn<'a> {
+    fn take(record: &'a Arc<Record>) -> Option<Self> {
+        record
+            .take_free_turn(TurnKind::Shared)
+            .then(|| Self(record))
+    }
+}
+
+impl Drop for GlanceTurn<'_> {
+    fn drop(&mut self) {
+        self.0.finish_work(None, Some(TurnKind::Shared), false);
     }
 }
