@@ -16,7 +16,7 @@ use http::request::Parts;
 use http::{StatusCode, header};
 use pinned::{
     Attestation, Auth, AuthRejected, Connection, Context, Denied, HostOptions, Instance, PinnedHost,
-    PinnedWorker, RequestState, SocketFailure, WebSocket, lifespan, pinned_api, route,
+    PinnedWorker, RequestState, WebSocket, lifespan, pinned_api, route,
 };
 use serde_json::json;
 
