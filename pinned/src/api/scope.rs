@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use futures_util::future::Either;
+
 use super::seam::{Seam, TurnKind, same_instance};
 
 tokio::task_local! {
@@ -161,6 +163,14 @@ impl Scope {
 /// The depth of the request that runs here and now, 0 without one.
 pub(crate) fn current_depth() -> u32 {
     CURRENT.try_with(|scope| scope.depth).unwrap_or(0)
+}
+
+/// Takes the scope that runs here and now along to another task, which is a part of the same call.
+pub(crate) fn carry<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    match CURRENT.try_with(Scope::clone) {
+        Ok(scope) => Either::Left(scope.run(work)),
+        Err(_) => Either::Right(work),
+    }
 }
 
 /// What the chain that runs here and now holds of `seam`'s instance.

@@ -1,6 +1,8 @@
 //! Calls within one worker: through the target's whole route stack, without leaving the process (W14.5).
 
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::response::Response;
@@ -11,12 +13,18 @@ use http::{HeaderMap, Request};
 use crate::Attestation;
 use crate::api::call::RequestBody;
 use crate::api::cluster::{ClusterError, MAX_CALL_DEPTH};
-use crate::api::scope::{Origin, current_depth};
+use crate::api::refusal::internal_error;
+use crate::api::scope::{Origin, carry, current_depth};
 use crate::api::seam::{Seam, boxed};
+use crate::domain::{TaskError, TaskHandle};
 use crate::host::core::Host;
 use crate::host::dispatch::Sender;
 use crate::host::env::CallTransport;
 use crate::routing::Hosts;
+
+/// A call runs on its caller's stack, which costs no task. Every so many calls of a chain go to a task of their own,
+/// so that a chain of any allowed depth fits the stack of a thread.
+const CALLS_PER_STACK: u32 = 4;
 
 /// Finds targets among the hosts of this worker.
 pub(crate) struct LocalTransport {
@@ -39,7 +47,7 @@ impl CallTransport for LocalTransport {
     ) -> BoxFuture<'static, Result<Response, ClusterError>> {
         let hosts = self.hosts.upgrade();
         boxed(async move {
-            let depth = current_depth() + 1;
+            let depth = current_depth().saturating_add(1);
             if depth > MAX_CALL_DEPTH {
                 tracing::error!(
                     target: "pinned::fleet",
@@ -65,8 +73,30 @@ impl CallTransport for LocalTransport {
                 },
                 origin: Origin::inside(depth),
             };
-            Ok(host.dispatch(target, request, sender).await)
+            let dispatch = async move { host.dispatch(target, request, sender).await };
+            if depth % CALLS_PER_STACK != 0 {
+                return Ok(dispatch.await);
+            }
+            let task = AbortOnDrop(caller.domain().spawn(carry(dispatch)));
+            Ok(task.await.unwrap_or_else(|_crashed| internal_error()))
         })
+    }
+}
+
+/// A task that goes with whoever waits for it.
+struct AbortOnDrop(TaskHandle<Response>);
+
+impl Future for AbortOnDrop {
+    type Output = Result<Response, TaskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
