@@ -4,4 +4,5 @@ mod browser;
 mod dependency_names;
 mod documents;
 mod registry;
+mod shutdown;
 mod ui;

@@ -15,7 +15,9 @@ fn chat() -> (Process, String) {
     let mut command = process::example("chat");
     command.env("BIND", "127.0.0.1").env("PORT", "0");
     let (server, line) = Process::start(command, "serving on ");
-    let (_, url) = line.split_once("serving on ").expect("the line that was waited for");
+    let (_, url) = line
+        .split_once("serving on ")
+        .expect("the line that was waited for");
     (server, url.trim().to_owned())
 }
 
@@ -37,7 +39,9 @@ fn say(browser: &Browser, tab: &str, text: &str) {
 
 fn sees(browser: &Browser, tab: &str, text: &str) {
     browser.switch_to(tab);
-    browser.wait_until(&format!("document.querySelector('#log').innerText.includes({text:?})"));
+    browser.wait_until(&format!(
+        "document.querySelector('#log').innerText.includes({text:?})"
+    ));
 }
 
 #[test]
@@ -74,7 +78,8 @@ fn what_others_write_is_text_and_never_markup() {
     let mallory = enter(&browser, &room, "<b>mallory</b>");
     let ada = enter(&browser, &room, "ada");
 
-    let attack = "<img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>";
+    let attack =
+        "<img src=x onerror=document.title='pwned'><script>document.title='pwned'</script>";
     say(&browser, &mallory, attack);
     sees(&browser, &ada, attack);
     sees(&browser, &ada, "<b>mallory</b>");

@@ -47,7 +47,9 @@ impl Browser {
             .new_agent();
         let profile = fresh_profile();
         let arguments = ARGUMENTS.map(str::to_owned).into_iter();
-        let arguments: Vec<String> = arguments.chain([format!("--user-data-dir={}", profile.display())]).collect();
+        let arguments: Vec<String> = arguments
+            .chain([format!("--user-data-dir={}", profile.display())])
+            .collect();
         let capabilities = json!({
             "browserName": "chrome",
             "timeouts": { "script": PATIENCE },
@@ -59,7 +61,10 @@ impl Browser {
             profile,
             _driver: driver,
         };
-        let created = browser.post("", json!({ "capabilities": { "alwaysMatch": capabilities } }));
+        let created = browser.post(
+            "",
+            json!({ "capabilities": { "alwaysMatch": capabilities } }),
+        );
         let id = created["sessionId"].as_str().expect("a session has an id");
         browser.session = format!("{}/{id}", browser.session);
         browser
@@ -68,7 +73,10 @@ impl Browser {
     /// Opens a tab, without going to it, and answers its handle.
     pub(super) fn new_tab(&self) -> String {
         let tab = self.post("/window/new", json!({ "type": "tab" }));
-        tab["handle"].as_str().expect("a tab has a handle").to_owned()
+        tab["handle"]
+            .as_str()
+            .expect("a tab has a handle")
+            .to_owned()
     }
 
     pub(super) fn switch_to(&self, tab: &str) {
@@ -90,7 +98,10 @@ impl Browser {
 
     pub(super) fn type_into(&self, selector: &str, keys: &str) {
         let element = self.element(selector);
-        self.post(&format!("/element/{element}/value"), json!({ "text": keys }));
+        self.post(
+            &format!("/element/{element}/value"),
+            json!({ "text": keys }),
+        );
     }
 
     /// Waits until a JavaScript expression holds on the current page; the page is asked again whenever it changes.
@@ -106,12 +117,21 @@ impl Browser {
     }
 
     fn element(&self, selector: &str) -> String {
-        let found = self.post("/element", json!({ "using": "css selector", "value": selector }));
-        found[ELEMENT].as_str().expect("an element has an id").to_owned()
+        let found = self.post(
+            "/element",
+            json!({ "using": "css selector", "value": selector }),
+        );
+        found[ELEMENT]
+            .as_str()
+            .expect("an element has an id")
+            .to_owned()
     }
 
     fn post(&self, path: &str, body: Value) -> Value {
-        let answer = self.agent.post(format!("{}{path}", self.session)).send_json(&body);
+        let answer = self
+            .agent
+            .post(format!("{}{path}", self.session))
+            .send_json(&body);
         let value = value_of(answer);
         assert!(
             value.get("error").is_none(),
@@ -142,6 +162,10 @@ fn value_of(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Va
 
 fn fresh_profile() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("chromium-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "chromium-{}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    );
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
