@@ -102,9 +102,19 @@ fn is_dots(segment: &str) -> bool {
     matches!(segment, "." | "..")
 }
 
-/// RFC 3986 `unreserved`.
+/// RFC 3986 `unreserved`, as a table: ids are checked on every request.
+const UNRESERVED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(byte as u8, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'~' | b'-');
+        byte += 1;
+    }
+    table
+};
+
 fn is_unreserved(byte: u8) -> bool {
-    matches!(byte, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'~' | b'-')
+    UNRESERVED[usize::from(byte)]
 }
 
 /// RFC 3986 `pchar`, less the percent-encoded ones.

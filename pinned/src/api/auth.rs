@@ -16,8 +16,8 @@ use super::call::RequestState;
 use super::lifespan::BoxError;
 use super::refusal::internal_error;
 use super::socket::{Session, SocketFailure};
-use crate::ws::SocketError;
 use crate::Attestation;
+use crate::ws::SocketError;
 
 /// What an authorizer sees of a request, before the instance exists (H2.6).
 ///
@@ -241,7 +241,9 @@ impl fmt::Debug for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rejected(rejected) => f.debug_tuple("Rejected").field(rejected).finish(),
-            Self::Response(response) => f.debug_tuple("Response").field(&response.status()).finish(),
+            Self::Response(response) => {
+                f.debug_tuple("Response").field(&response.status()).finish()
+            }
             Self::Http(status, detail) => {
                 f.debug_tuple("Http").field(status).field(detail).finish()
             }

@@ -206,8 +206,9 @@ impl Call {
     }
 
     /// The answer to an argument that could not be had. The handler does not run; a cold instance stays cold and is
-    /// discarded (H1.11).
-    pub fn reject(self, rejected: Rejected) -> Response {
+    /// discarded (H1.11). Not sampled (H5.9).
+    pub fn reject(mut self, rejected: Rejected) -> Response {
+        self.entry.started = None;
         rejected.0
     }
 
@@ -310,16 +311,18 @@ impl Call {
         let seam = self.entry.seam();
         let held = Held::Whole(turn);
         match seam.begin(WorkClass::Handler, Some((turn, chain_hold(seam)))) {
-            Begin::Started(Some(TurnAnswer::Granted)) => {
-                self.waiting()
-                    .started(WorkClass::Handler, Some(turn))
-                    .run(held, work)
-            }
+            Begin::Started(Some(TurnAnswer::Granted)) => self
+                .waiting()
+                .started(WorkClass::Handler, Some(turn))
+                .run(held, work),
             Begin::Started(answer) => {
                 let entering = self.entering();
                 let waiting = self.waiting();
                 HandlerFuture::waiting(entering.run(async move {
-                    match waiting.settle(WorkClass::Handler, Some(turn).zip(answer)).await {
+                    match waiting
+                        .settle(WorkClass::Handler, Some(turn).zip(answer))
+                        .await
+                    {
                         Ok(begun) => begun.run(held, work).await,
                         Err(unavailable) => unavailable.into_response(),
                     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::seam::Seam;
 use crate::domain::Domain;
-use crate::lease::{ZeroBuffer, LeaseSettings};
+use crate::lease::{LeaseSettings, ZeroBuffer};
 
 /// A wind-down callback: the deadline as wall time, or `None` when there is none (any more).
 pub(crate) type WindDownHook = Arc<dyn Fn(Option<SystemTime>) + Send + Sync>;

@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 
 use super::auth::{AuthOutput, Connection, Denied};
 use super::call::Call;
-use super::handler::HandlerFuture;
 use super::context::Context;
+use super::handler::HandlerFuture;
 
 /// The verb of a route (H1.8). `HEAD` is answered wherever `GET` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

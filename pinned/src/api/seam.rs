@@ -53,7 +53,6 @@ pub(crate) enum WorkClass {
     Stream,
 }
 
-
 /// Work that counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {

@@ -168,9 +168,7 @@ impl Record {
             Outcome::Built(slot) => self.become_live(&activation, slot),
             Outcome::Failed(error) => self.fail_activation(&activation, error).await,
             Outcome::CutOff => {
-                activation.report(Progress::Ended(Err(Unavailable::Refused(
-                    Refusal::Aborted,
-                ))));
+                activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));
             }
         }
     }
@@ -215,9 +213,7 @@ impl Record {
             activation.report(Progress::Ended(Ok(())));
         } else {
             drop(state);
-            activation.report(Progress::Ended(Err(Unavailable::Refused(
-                Refusal::Aborted,
-            ))));
+            activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));
         }
     }
 
@@ -239,7 +235,9 @@ impl Record {
         };
         if mine {
             self.raise_stage(Stage::CutWork);
-            CloseJob::after_failed_activation(Arc::clone(self)).run().await;
+            CloseJob::after_failed_activation(Arc::clone(self))
+                .run()
+                .await;
         }
         activation.report(Progress::Ended(Err(failure)));
     }

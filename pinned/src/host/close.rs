@@ -56,6 +56,8 @@ impl Record {
             Some(CloseJob::new(Arc::clone(self), before, kind))
         };
         if cancelling {
+            // First: a handler that is cut off in the middle of a change gives its turn to nobody.
+            state.turns.seal();
             self.raise_stage(Stage::CutWork);
         }
         job
@@ -144,7 +146,9 @@ impl CloseJob {
         }
         self.count();
         // Cut off by now; what is waited for is its cleanup. A plain close finds nothing here.
-        record.wait_until(|record| !record.lock().is_working()).await;
+        record
+            .wait_until(|record| !record.lock().is_working())
+            .await;
         let torn_down = self.tear_down().await;
         let durable = self.flush().await;
         let clean = torn_down && durable && !self.failed_activation;
@@ -194,7 +198,14 @@ impl CloseJob {
         // Streams and sockets run on, and may hold a turn: the value is not torn down under them. One that keeps its
         // turn would hold the close up for as long as its client likes, so it ends before the release (H11.8).
         let free = record.wait_until(Record::turns_are_free);
-        if record.host.env.domain.timeout(PATIENCE, free).await.is_err() {
+        if record
+            .host
+            .env
+            .domain
+            .timeout(PATIENCE, free)
+            .await
+            .is_err()
+        {
             self.cut_streams();
             record.wait_until(Record::turns_are_free).await;
         }
@@ -214,7 +225,9 @@ impl CloseJob {
         let Some(log) = record.log.clone() else {
             return true;
         };
-        let flushed = AssertUnwindSafe(async move { log.wait().await }).catch_unwind().await;
+        let flushed = AssertUnwindSafe(async move { log.wait().await })
+            .catch_unwind()
+            .await;
         let flushed = flushed.unwrap_or_else(|_| Err("the log panicked".into()));
         if let Err(error) = &flushed
             && record.host.service() == Service::Stopped
@@ -223,7 +236,10 @@ impl CloseJob {
             let failure = format!("{}/{}: {error}", record.host.namespace, record.key());
             record.host.failures.lock().push(failure);
         }
-        self.succeeded(flushed, "the durability log failed; the placement is not released")
+        self.succeeded(
+            flushed,
+            "the durability log failed; the placement is not released",
+        )
     }
 
     /// After a failed flush, only a close that was forced fences the epoch off (H11.6).
@@ -259,7 +275,11 @@ impl CloseJob {
             let mut state = record.lock();
             let epoch = state.epoch;
             // A request that this close refused may have brought a higher epoch, which is not this instance's to end.
-            if let Some(fence) = state.fence.as_mut().filter(|fence| Some(fence.epoch) == epoch) {
+            if let Some(fence) = state
+                .fence
+                .as_mut()
+                .filter(|fence| Some(fence.epoch) == epoch)
+            {
                 fence.released = true;
             }
             epoch
@@ -289,7 +309,9 @@ impl CloseJob {
     /// Ends every stream, socket and late task, until none is left.
     async fn end_everything(&self) {
         self.cut_streams();
-        self.record.wait_until(|record| !record.lock().has_work()).await;
+        self.record
+            .wait_until(|record| !record.lock().has_work())
+            .await;
     }
 
     fn cut_streams(&self) {
@@ -311,4 +333,3 @@ fn report_release(record: &Record, outcome: Result<Result<(), BoxError>, TaskErr
         );
     }
 }
-

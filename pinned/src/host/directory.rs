@@ -188,9 +188,13 @@ impl Host {
             Fence::admit(&mut fence, epoch)?;
             // The fence moves even if a later step refuses (H3.3).
             if let Some(fence) = fence {
-                shard
-                    .fences
-                    .insert(id.into(), Remembered { fence, updated: now });
+                shard.fences.insert(
+                    id.into(),
+                    Remembered {
+                        fence,
+                        updated: now,
+                    },
+                );
             }
         }
         if !self.env.lease.healthy() {
@@ -207,9 +211,11 @@ impl Host {
         }
         let record = Record::new(Arc::clone(self), id, fence);
         shard.fences.remove(id);
-        shard.records.insert_unique(hash, Arc::clone(&record), |record| {
-            directory.hasher.hash_one(record.key())
-        });
+        shard
+            .records
+            .insert_unique(hash, Arc::clone(&record), |record| {
+                directory.hasher.hash_one(record.key())
+            });
         drop(shard);
         // Cold records are swept like others: an authorizer may take for ever (H8.4).
         record.arm_first_sweep(&mut record.lock(), now);

@@ -26,6 +26,7 @@ use crate::api::auth::{AuthOutput, AuthRejected, Connection, Denied};
 use crate::api::call::{Call, Entry, RequestBody, RequestState};
 use crate::api::context::Context;
 use crate::api::handler::HandlerFuture;
+use crate::api::headers::find;
 use crate::api::refusal::{Refusal, detail_response, internal_error, not_found};
 use crate::api::route::{AuthFn, Method, Route};
 use crate::api::scope::{ChainHold, Origin, Scope, chain_hold, describe_chain};
@@ -275,7 +276,11 @@ impl Host {
     fn turned_away(&self, admitted: Admitted, started: Instant, transport: Transport) -> Response {
         match admitted {
             Admitted::Refused(refusal) => {
-                let took = self.env.domain.monotonic().saturating_duration_since(started);
+                let took = self
+                    .env
+                    .domain
+                    .monotonic()
+                    .saturating_duration_since(started);
                 self.metrics.took(took);
                 refusal.into_response()
             }
@@ -318,7 +323,9 @@ impl Host {
             None => {
                 let seam: Seam = Arc::clone(&admission.record) as Seam;
                 let scope = Scope::entering(seam, asked.origin);
-                Answer::Waiting(boxed(scope.run(async move { host.serve_wake(admission).await })))
+                Answer::Waiting(boxed(
+                    scope.run(async move { host.serve_wake(admission).await }),
+                ))
             }
         }
     }
@@ -409,7 +416,11 @@ impl Host {
     }
 
     /// Who calls, and how deep in a chain (H2.1, W8.6, W14.3).
-    fn identify(&self, headers: &HeaderMap, sender: Sender) -> Result<(Attestation, Origin), Refusal> {
+    fn identify(
+        &self,
+        headers: &HeaderMap,
+        sender: Sender,
+    ) -> Result<(Attestation, Origin), Refusal> {
         match sender {
             Sender::Inside {
                 attestation,
@@ -422,7 +433,9 @@ impl Host {
                 }
                 let attestation = verified.unwrap_or(Attestation::Anonymous);
                 let depth = match &attestation {
-                    Attestation::Instance { depth, .. } => u32::try_from(*depth).unwrap_or(u32::MAX),
+                    Attestation::Instance { depth, .. } => {
+                        u32::try_from(*depth).unwrap_or(u32::MAX)
+                    }
                     _ => 0,
                 };
                 Ok((attestation, Origin::outside(depth)))
@@ -431,7 +444,9 @@ impl Host {
     }
 
     fn verify(&self, headers: &HeaderMap) -> Option<Attestation> {
-        let token = headers.get(pinned_wire::headers::ATTESTATION)?.to_str().ok()?;
+        let token = find(headers, &pinned_wire::headers::ATTESTATION)?
+            .to_str()
+            .ok()?;
         let session = self
             .env
             .placements
@@ -449,7 +464,10 @@ impl Host {
 pub(super) async fn wait_for_successor(record: Arc<Record>) -> Result<(), Refusal> {
     let seam: Seam = Arc::clone(&record) as Seam;
     if chain_hold(&seam) != ChainHold::Nothing {
-        return Err(Refusal::CallChain(describe_chain(&seam, TurnKind::Exclusive)));
+        return Err(Refusal::CallChain(describe_chain(
+            &seam,
+            TurnKind::Exclusive,
+        )));
     }
     record.wait_for_successor().await
 }
@@ -480,7 +498,7 @@ fn has_encoded_slash(segment: &str) -> bool {
 }
 
 fn placement_epoch(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
-    match headers.get(pinned_wire::headers::EPOCH) {
+    match find(headers, &pinned_wire::headers::EPOCH) {
         None => Ok(None),
         Some(value) => pinned_wire::epoch::parse(value.as_bytes())
             .map(Some)

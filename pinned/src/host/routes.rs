@@ -168,7 +168,11 @@ pub(super) enum Found {
 }
 
 impl Methods {
-    fn choose(&self, method: &http::Method, headers: &http::HeaderMap) -> Result<&'static Route, String> {
+    fn choose(
+        &self,
+        method: &http::Method,
+        headers: &http::HeaderMap,
+    ) -> Result<&'static Route, String> {
         let is_get = method == http::Method::GET || method == http::Method::HEAD;
         let upgrade = self.has_socket() && crate::ws::is_upgrade(method, headers);
         let route = self.0.iter().find(|route| match route.spec.method() {

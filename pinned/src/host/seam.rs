@@ -84,7 +84,9 @@ impl InstanceSeam for Record {
     fn configure_hooks(&self, hooks: LeaseHooks) {
         let mut state = self.lock();
         let merged = LeaseHooks {
-            on_wind_down: hooks.on_wind_down.or_else(|| state.hooks.on_wind_down.clone()),
+            on_wind_down: hooks
+                .on_wind_down
+                .or_else(|| state.hooks.on_wind_down.clone()),
             on_idle: hooks.on_idle.or_else(|| state.hooks.on_idle.clone()),
         };
         let replaced = std::mem::replace(&mut state.hooks, merged);
@@ -142,7 +144,11 @@ impl InstanceSeam for Record {
     }
 
     fn setup_failed(&self, websocket: bool) {
-        let transport = if websocket { Transport::WebSocket } else { Transport::Http };
+        let transport = if websocket {
+            Transport::WebSocket
+        } else {
+            Transport::Http
+        };
         self.host.metrics.request_failed("lifespan", transport);
     }
 

@@ -136,7 +136,10 @@ impl Host {
             }
             Denied::Close(code, reason) => control.end(code, &reason).await,
             Denied::Response(response) => {
-                let error = format!("the authorizer answers a WebSocket with {}", response.status());
+                let error = format!(
+                    "the authorizer answers a WebSocket with {}",
+                    response.status()
+                );
                 self.authorizer_failed(record, Transport::WebSocket, &error);
                 session.fail("authorization failed").await;
             }
@@ -164,9 +167,10 @@ impl Host {
             Some(payload) => payload,
         };
         let sent = match payload {
-            Ok(payload) if control.is_accepted() => {
-                control.send_text(payload).await.map_err(|error| (error.is_client_left(), error.to_string()))
-            }
+            Ok(payload) if control.is_accepted() => control
+                .send_text(payload)
+                .await
+                .map_err(|error| (error.is_client_left(), error.to_string())),
             Ok(_) => Err((false, "a payload needs an accepted socket".to_owned())),
             Err(error) => Err((false, error)),
         };

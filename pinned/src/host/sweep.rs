@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::core::Host;
 use super::close::CloseKind;
+use super::core::Host;
 use super::record::{Phase, Record, State};
 use super::timers::TimerKey;
 use super::wind_down::Slot;
@@ -46,7 +46,11 @@ fn guard(host: &Host, sweep: impl FnOnce()) {
 impl Host {
     /// How long a fence is kept after its last update (H12.7).
     pub(super) fn fence_life(&self) -> std::time::Duration {
-        let term = self.env.lease.ttl().unwrap_or(std::time::Duration::from_secs(30));
+        let term = self
+            .env
+            .lease
+            .ttl()
+            .unwrap_or(std::time::Duration::from_secs(30));
         term * 2
     }
 }
@@ -103,8 +107,14 @@ impl Record {
         let idle_at = if busy { now } else { state.last_activity } + options.idle_timeout;
         if busy || now < idle_at || state.idle_told {
             let detached_at = state.detached_since + options.detached_timeout;
-            let next = if state.idle_told { now + options.idle_timeout } else { idle_at };
-            let next = next.max(now + std::time::Duration::from_nanos(1)).min(detached_at);
+            let next = if state.idle_told {
+                now + options.idle_timeout
+            } else {
+                idle_at
+            };
+            let next = next
+                .max(now + std::time::Duration::from_nanos(1))
+                .min(detached_at);
             self.arm_idle(&mut state, next);
             return;
         }
@@ -167,7 +177,9 @@ impl Record {
     /// Looks at this instance again when the deadline comes.
     pub(super) fn arm_deadline(self: &Arc<Self>, state: &mut State, at: Option<Instant>) {
         if state.phase.is_open() {
-            self.host.timers.arm_deadline(self, &mut state.deadline_timer, at);
+            self.host
+                .timers
+                .arm_deadline(self, &mut state.deadline_timer, at);
         }
     }
 }

@@ -103,7 +103,8 @@ impl Timers {
                     *timer = Some(key);
                     let set = set(&mut sets);
                     set.insert(key, Arc::clone(record));
-                    set.first_key_value().is_some_and(|(first, _)| *first == key)
+                    set.first_key_value()
+                        .is_some_and(|(first, _)| *first == key)
                 }
             }
         };
@@ -126,7 +127,10 @@ impl Timers {
     /// The next moment at which something is due: a deadline, or the tick that follows an idle time.
     fn next(&self) -> Option<Instant> {
         let sets = self.sets.lock();
-        let idle = sets.idle.first_key_value().map(|((at, _), _)| self.tick_after(*at));
+        let idle = sets
+            .idle
+            .first_key_value()
+            .map(|((at, _), _)| self.tick_after(*at));
         let deadline = sets.deadlines.first_key_value().map(|((at, _), _)| *at);
         match (idle, deadline) {
             (Some(a), Some(b)) => Some(a.min(b)),

@@ -174,7 +174,8 @@ impl Record {
         if view.winding_down {
             return self.close_locked(state, CloseKind::Cancelling);
         }
-        let idle = !state.is_streaming() && now - state.last_activity >= self.host.options.idle_timeout;
+        let idle =
+            !state.is_streaming() && now - state.last_activity >= self.host.options.idle_timeout;
         // A callback for idleness is called by the sweep, which is not in the middle of a request.
         if idle && state.hooks.on_idle.is_none() {
             return self.close_locked(state, CloseKind::Plain);

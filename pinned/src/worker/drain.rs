@@ -44,7 +44,10 @@ impl PinnedWorker {
                 host.set_drain(source, slot);
             }
             // The lease may not outlive the earliest deadline (H10.6, W7.8).
-            let earliest = self.each_host().filter_map(|host| host.drain_deadline()).min();
+            let earliest = self
+                .each_host()
+                .filter_map(|host| host.drain_deadline())
+                .min();
             self.core.env.lease.cap(earliest);
         }
         for host in self.each_host() {

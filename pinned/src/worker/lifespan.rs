@@ -69,7 +69,8 @@ impl RunningWorker {
             host.wait_empty().await;
             let failed = host.take_failures();
             if !failed.is_empty() {
-                metrics::counter!("pinned_shutdown_failures_total", "phase" => "directory").increment(1);
+                metrics::counter!("pinned_shutdown_failures_total", "phase" => "directory")
+                    .increment(1);
             }
             failures.extend(failed);
         }

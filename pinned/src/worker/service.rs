@@ -70,7 +70,6 @@ impl WorkerService {
             side: worker.side_router(),
         }
     }
-
 }
 
 /// The answer to a request straight behind hyper.

@@ -184,7 +184,12 @@ impl Reply {
     /// A refusal that promises that the handler has not run, and says when to come back (H3.12).
     #[track_caller]
     pub(crate) fn assert_refused(&self, detail: &str) {
-        assert_eq!(self.status, StatusCode::SERVICE_UNAVAILABLE, "{}", self.body);
+        assert_eq!(
+            self.status,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "{}",
+            self.body
+        );
         assert_eq!(self.json(), serde_json::json!({ "detail": detail }));
         assert_eq!(self.header("retry-after"), Some("1"));
         assert!(self.headers.contains_key("pinned-refusal"));
@@ -199,7 +204,10 @@ impl Reply {
 
     #[track_caller]
     pub(crate) fn assert_error(&self, status: u16, detail: &str) {
-        assert_eq!((self.status.as_u16(), self.detail()), (status, detail.to_owned()));
+        assert_eq!(
+            (self.status.as_u16(), self.detail()),
+            (status, detail.to_owned())
+        );
     }
 
     /// How a WebSocket that is closed before its acceptance looks on the wire.
@@ -226,7 +234,10 @@ pub(crate) async fn closed_with(socket: &mut Socket) -> (u16, String) {
 }
 
 /// Starts a task that stands for a client.
-#[allow(clippy::disallowed_methods, reason = "clients are no part of the domain")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "clients are no part of the domain"
+)]
 pub(crate) fn spawn<F>(client: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -272,7 +283,10 @@ impl Gate {
     /// Waits until `count` have come to the gate.
     pub(crate) async fn reached(&self, count: usize) {
         let mut waiting = self.0.waiting.subscribe();
-        waiting.wait_for(|waiting| *waiting >= count).await.expect("the gate is held");
+        waiting
+            .wait_for(|waiting| *waiting >= count)
+            .await
+            .expect("the gate is held");
     }
 
     pub(crate) fn open(&self) {
@@ -311,7 +325,10 @@ impl Placements for Board {
         id: &str,
         epoch: Option<u64>,
     ) -> BoxFuture<'static, Result<(), BoxError>> {
-        self.0.released.lock().push((format!("{namespace}/{id}"), epoch));
+        self.0
+            .released
+            .lock()
+            .push((format!("{namespace}/{id}"), epoch));
         let gate = self.0.gate.lock().clone();
         Box::pin(async move {
             if let Some(gate) = gate {

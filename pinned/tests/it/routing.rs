@@ -6,7 +6,10 @@
 use axum::Json;
 use axum::extract::Path;
 use http::{Method, StatusCode};
-use pinned::{Auth, Connection, Context, Denied, HostOptions, Instance, PinnedHost, PinnedWorker, WebSocket, pinned_api, route};
+use pinned::{
+    Auth, Connection, Context, Denied, HostOptions, Instance, PinnedHost, PinnedWorker, WebSocket,
+    pinned_api, route,
+};
 
 use crate::app::{App, Board};
 
@@ -20,7 +23,10 @@ impl Pad {
     #[authorize]
     async fn authorize(_ctx: &Context, conn: &Connection) -> Result<Everyone, Denied> {
         if conn.headers().contains_key("x-stranger") {
-            return Err(Denied::http(StatusCode::IM_A_TEAPOT, "strangers are denied"));
+            return Err(Denied::http(
+                StatusCode::IM_A_TEAPOT,
+                "strangers are denied",
+            ));
         }
         Ok(Everyone)
     }
@@ -95,9 +101,25 @@ async fn placed_pads(options: HostOptions) -> (App, PinnedHost<Pad>) {
 #[test]
 fn a_namespace_is_one_path_segment() {
     // H1.1
-    for namespace in ["", "pads", "/", "/a/b", "/a/", "//", "/a b", "/a\tb", "/a\u{a0}b"] {
-        let error = PinnedWorker::builder().host::<Pad>(namespace).build().unwrap_err();
-        assert!(error.to_string().contains("single path segment"), "{namespace:?}: {error}");
+    for namespace in [
+        "",
+        "pads",
+        "/",
+        "/a/b",
+        "/a/",
+        "//",
+        "/a b",
+        "/a\tb",
+        "/a\u{a0}b",
+    ] {
+        let error = PinnedWorker::builder()
+            .host::<Pad>(namespace)
+            .build()
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("single path segment"),
+            "{namespace:?}: {error}"
+        );
     }
 }
 
@@ -105,7 +127,11 @@ fn a_namespace_is_one_path_segment() {
 async fn two_spellings_of_an_id_reach_one_instance() {
     // H1.2
     let (app, host) = pads().await;
-    for path in ["/pads/alice/ping", "/pads/%61lice/ping", "/pads/%61%6C%69%63%65/ping"] {
+    for path in [
+        "/pads/alice/ping",
+        "/pads/%61lice/ping",
+        "/pads/%61%6C%69%63%65/ping",
+    ] {
         app.get(path).send().await.assert_ok("alice");
     }
     assert_eq!((host.len(), host.activations()), (1, 1));
@@ -160,7 +186,10 @@ async fn every_character_of_the_alphabet_and_every_length_up_to_256_is_an_id() {
     let (app, host) = pads().await;
     let longest = "y".repeat(256);
     for id in ["a", "...", ".a", "-", "~", "_wake", "AZaz09._~-", &longest] {
-        app.get(&format!("/pads/{id}/ping")).send().await.assert_ok(id);
+        app.get(&format!("/pads/{id}/ping"))
+            .send()
+            .await
+            .assert_ok(id);
     }
     assert_eq!(host.len(), 8);
 }
@@ -169,12 +198,20 @@ async fn every_character_of_the_alphabet_and_every_length_up_to_256_is_an_id() {
 async fn an_encoded_slash_in_an_id_leads_nowhere() {
     // H1.2
     let (app, host) = pads().await;
-    for path in ["/pads/a%2Fb/ping", "/pads/a%2fping", "/pads/%2F/ping", "/pads/%2Falice/ping"] {
+    for path in [
+        "/pads/a%2Fb/ping",
+        "/pads/a%2fping",
+        "/pads/%2F/ping",
+        "/pads/%2Falice/ping",
+    ] {
         app.get(path).send().await.assert_error(404, "Not Found");
     }
     // Elsewhere it is a character like any other.
     app.get("/pads/a/items/x%2Fy").send().await.assert_ok("x/y");
-    app.get("/pads/a/items/x%252Fy").send().await.assert_ok("x%2Fy");
+    app.get("/pads/a/items/x%252Fy")
+        .send()
+        .await
+        .assert_ok("x%2Fy");
     assert_eq!(host.len(), 1);
 }
 
@@ -183,7 +220,10 @@ async fn an_empty_id_reaches_validation_on_every_route() {
     // H1.3
     let (app, _host) = pads().await;
     for path in ["/pads//ping", "/pads//items/x", "/pads//", "/pads/"] {
-        app.get(path).send().await.assert_error(400, "id must be non-empty");
+        app.get(path)
+            .send()
+            .await
+            .assert_error(400, "id must be non-empty");
     }
     assert_eq!(app.get("/pads").send().await.status, StatusCode::NOT_FOUND);
 }
@@ -200,10 +240,18 @@ async fn the_typed_handle_takes_ids_as_they_are() {
 async fn the_checks_come_in_their_order() {
     // H1.6: attestation, id, epoch, admission, authorization.
     let (app, host) = placed_pads(HostOptions::new().max_instances(1)).await;
-    app.get("/pads/resident/ping").attested().send().await.assert_ok("resident");
+    app.get("/pads/resident/ping")
+        .attested()
+        .send()
+        .await
+        .assert_ok("resident");
 
     let bad_id = "/pads/a$/ping";
-    app.get(bad_id).header("pinboard-epoch", "x").send().await.assert_error(403, "invalid attestation");
+    app.get(bad_id)
+        .header("pinboard-epoch", "x")
+        .send()
+        .await
+        .assert_error(403, "invalid attestation");
     app.get(bad_id)
         .attested()
         .header("pinboard-epoch", "x")
@@ -217,9 +265,18 @@ async fn the_checks_come_in_their_order() {
         .await
         .assert_error(400, "malformed placement epoch");
     let stranger = app.get("/pads/a/ping").attested().header("x-stranger", "1");
-    stranger.send().await.assert_refused("instance capacity reached; retry");
-    let stranger = app.get("/pads/resident/ping").attested().header("x-stranger", "1");
-    stranger.send().await.assert_error(418, "strangers are denied");
+    stranger
+        .send()
+        .await
+        .assert_refused("instance capacity reached; retry");
+    let stranger = app
+        .get("/pads/resident/ping")
+        .attested()
+        .header("x-stranger", "1");
+    stranger
+        .send()
+        .await
+        .assert_error(418, "strangers are denied");
     assert_eq!(host.len(), 1);
 }
 
@@ -227,9 +284,19 @@ async fn the_checks_come_in_their_order() {
 async fn what_matches_no_route_constructs_nothing() {
     // H1.7, also with a bad id, and before anybody is asked who they are.
     let (app, host) = placed_pads(HostOptions::new()).await;
-    for path in ["/pads/a/nowhere", "/pads/a$/nowhere", "/pads/a/ping/more", "/pads/a//ping", "/pads/a/items/"] {
+    for path in [
+        "/pads/a/nowhere",
+        "/pads/a$/nowhere",
+        "/pads/a/ping/more",
+        "/pads/a//ping",
+        "/pads/a/items/",
+    ] {
         let reply = app.get(path).send().await;
-        assert_eq!((reply.status.as_u16(), reply.body.as_str()), (404, r#"{"detail":"Not Found"}"#), "{path}");
+        assert_eq!(
+            (reply.status.as_u16(), reply.body.as_str()),
+            (404, r#"{"detail":"Not Found"}"#),
+            "{path}"
+        );
     }
     let reply = app.post("/pads/a/ping").send().await;
     reply.assert_error(405, "Method Not Allowed");
@@ -237,7 +304,13 @@ async fn what_matches_no_route_constructs_nothing() {
     let reply = app.get("/pads/a/numbers").send().await;
     reply.assert_error(405, "Method Not Allowed");
     assert_eq!(reply.header("allow"), Some("POST, PUT, PATCH, DELETE"));
-    assert_eq!(app.request(Method::OPTIONS, "/pads/a/items/x").send().await.status, 405);
+    assert_eq!(
+        app.request(Method::OPTIONS, "/pads/a/items/x")
+            .send()
+            .await
+            .status,
+        405
+    );
     assert_eq!((host.len(), host.evictions()), (0, 0));
 }
 
@@ -252,11 +325,20 @@ async fn one_slash_more_or_less_at_the_end_redirects() {
         ("/pads/a/items/x/", "../x"),
     ] {
         let reply = app.get(path).send().await;
-        assert_eq!((reply.status, reply.header("location")), (StatusCode::TEMPORARY_REDIRECT, Some(location)));
+        assert_eq!(
+            (reply.status, reply.header("location")),
+            (StatusCode::TEMPORARY_REDIRECT, Some(location))
+        );
     }
     // Two would lead a client round and round.
-    assert_eq!(app.get("/pads/a/folder//").send().await.status, StatusCode::NOT_FOUND);
-    assert_eq!(app.get("/pads/a//").send().await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        app.get("/pads/a/folder//").send().await.status,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        app.get("/pads/a//").send().await.status,
+        StatusCode::NOT_FOUND
+    );
     assert_eq!(host.len(), 0);
     // The root answers with and without.
     app.get("/pads/a").send().await.assert_ok("root of a");
@@ -271,15 +353,28 @@ async fn a_head_is_answered_where_a_get_is() {
     let reply = app.request(Method::HEAD, "/pads/alice/ping").send().await;
     assert_eq!((reply.status, &*reply.body), (StatusCode::OK, ""));
     assert_eq!(reply.header("content-length"), Some("5"));
-    assert_eq!(app.request(Method::HEAD, "/pads/a/numbers").send().await.status, 405);
+    assert_eq!(
+        app.request(Method::HEAD, "/pads/a/numbers")
+            .send()
+            .await
+            .status,
+        405
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_verb_has_its_handler_and_a_handler_may_have_several_routes() {
     // H1.8
     let (app, _host) = pads().await;
-    for (method, body) in [(Method::PUT, "put"), (Method::PATCH, "patch"), (Method::DELETE, "delete")] {
-        app.request(method, "/pads/a/numbers").send().await.assert_ok(body);
+    for (method, body) in [
+        (Method::PUT, "put"),
+        (Method::PATCH, "patch"),
+        (Method::DELETE, "delete"),
+    ] {
+        app.request(method, "/pads/a/numbers")
+            .send()
+            .await
+            .assert_ok(body);
     }
     app.get("/pads/a/ping").send().await.assert_ok("a");
     app.get("/pads/a/pong").send().await.assert_ok("a");
@@ -300,10 +395,16 @@ async fn values_are_encoded_as_json() {
 async fn a_bad_body_runs_no_handler_and_activates_nothing() {
     // H1.11, as decided: after authorization, before activation.
     let (app, host) = pads().await;
-    assert_eq!(app.post("/pads/a/numbers").json("[1,").send().await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(
+        app.post("/pads/a/numbers").json("[1,").send().await.status,
+        StatusCode::BAD_REQUEST
+    );
     let reply = app.post("/pads/a/numbers").json(r#"["one"]"#).send().await;
     assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
-    let stranger = app.post("/pads/a/numbers").json("[1,").header("x-stranger", "1");
+    let stranger = app
+        .post("/pads/a/numbers")
+        .json("[1,")
+        .header("x-stranger", "1");
     assert_eq!(stranger.send().await.status, StatusCode::IM_A_TEAPOT);
     crate::app::settle().await;
     assert_eq!((host.len(), host.activations()), (0, 0));
@@ -314,8 +415,16 @@ async fn a_fault_leaks_nothing() {
     // H1.12
     let (app, host) = pads().await;
     let reply = app.get("/pads/a/panic").send().await;
-    assert_eq!((reply.status, &*reply.body), (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"));
-    assert!(reply.header("content-type").unwrap().starts_with("text/plain"));
+    assert_eq!(
+        (reply.status, &*reply.body),
+        (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+    );
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/plain")
+    );
     crate::app::settle().await;
     app.get("/pads/a/ping").send().await.assert_ok("a");
     assert_eq!(host.activations(), 2);
@@ -325,13 +434,19 @@ async fn a_fault_leaks_nothing() {
 async fn wake_is_a_route_only_where_there_is_a_store() {
     // H1.13
     let (app, host) = pads().await;
-    app.post("/pads/a/_wake").send().await.assert_error(404, "Not Found");
+    app.post("/pads/a/_wake")
+        .send()
+        .await
+        .assert_error(404, "Not Found");
     assert_eq!(host.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_router_inside_a_router_serves_the_same_paths() {
-    let worker = PinnedWorker::builder().host::<Pad>("/pads").build().unwrap();
+    let worker = PinnedWorker::builder()
+        .host::<Pad>("/pads")
+        .build()
+        .unwrap();
     let _running = worker.run_lifespan().await.unwrap();
     let outer = axum::Router::new().nest("/api", worker.into_router());
     for (path, status) in [
@@ -341,8 +456,12 @@ async fn a_router_inside_a_router_serves_the_same_paths() {
         ("/api/pads/a%2Fb/ping", 404),
         ("/pads/alice/ping", 404),
     ] {
-        let request = http::Request::get(path).body(axum::body::Body::empty()).unwrap();
-        let response = tower::ServiceExt::oneshot(outer.clone(), request).await.unwrap();
+        let request = http::Request::get(path)
+            .body(axum::body::Body::empty())
+            .unwrap();
+        let response = tower::ServiceExt::oneshot(outer.clone(), request)
+            .await
+            .unwrap();
         assert_eq!(response.status(), status, "{path}");
     }
     assert_eq!(worker.hosted::<Pad>().unwrap().len(), 1);

@@ -3,8 +3,7 @@
 //! ```sh
 //! cargo run --release -p examples --bin chat
 //!
-//! # Talk: open this in two tabs.
-//! xdg-open http://localhost:8000/rooms/lobby
+//! # Talk: open http://localhost:8000/rooms/lobby in two tabs.
 //!
 //! # Listen from a terminal, and say something from another.
 //! curl -N localhost:8000/rooms/lobby/events
@@ -108,12 +107,12 @@ impl Room {
         }
         loop {
             tokio::select! {
-                Some(event) = seat.next() => socket.send_text(event).await?,
+                Some(news) = seat.next() => socket.send_text(news).await?,
                 message = socket.recv() => match message.transpose()? {
                     Some(Message::Text(text)) => {
                         let said = this.write().await?.say(&guest.name, &text);
                         if let Err((_, problem)) = said {
-                            socket.send_text(json!({"type": "problem", "text": problem}).to_string()).await?;
+                            socket.send_text(event(json!({"type": "problem", "text": problem}))).await?;
                         }
                     }
                     Some(Message::Close(_)) | None => return Ok(()),
@@ -125,30 +124,42 @@ impl Room {
 
     #[stats]
     fn stats(&self) -> Stats {
-        Stats { here: self.feed.receiver_count(), remembered: self.history.len() }
+        Stats {
+            here: self.feed.receiver_count(),
+            remembered: self.history.len(),
+        }
     }
 
     fn say(&mut self, from: &str, text: &str) -> Result<(), Refused> {
         let (from, text) = (from.trim(), text.trim());
         if from.is_empty() || text.is_empty() {
-            return Err((StatusCode::UNPROCESSABLE_ENTITY, "a message has a name and a text"));
+            return Err((
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "a message has a name and a text",
+            ));
         }
         if from.chars().count() > MAX_NAME || text.chars().count() > MAX_TEXT {
-            return Err((StatusCode::PAYLOAD_TOO_LARGE, "a shorter name or text, please"));
+            return Err((
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "a shorter name or text, please",
+            ));
         }
-        let event: Utf8Bytes = json!({"type": "message", "from": from, "text": text}).to_string().into();
+        let said = event(json!({"type": "message", "from": from, "text": text}));
         if self.history.len() == HISTORY {
             self.history.pop_front();
         }
-        self.history.push_back(event.clone());
+        self.history.push_back(said.clone());
         // An error says that nobody listens, which is no problem.
-        let _ = self.feed.send(News::Said(event));
+        let _ = self.feed.send(News::Said(said));
         Ok(())
     }
 
     /// The past, and a seat for what comes. Nobody speaks during a shared turn, so nothing falls in between.
     fn join(&self) -> (Vec<Utf8Bytes>, Seat) {
-        let seat = Seat { news: self.feed.subscribe(), exit: Exit(self.feed.clone()) };
+        let seat = Seat {
+            news: self.feed.subscribe(),
+            exit: Exit(self.feed.clone()),
+        };
         let _ = self.feed.send(News::Presence);
         (self.history.iter().cloned().collect(), seat)
     }
@@ -156,8 +167,16 @@ impl Room {
 
 impl Default for Room {
     fn default() -> Self {
-        Self { history: VecDeque::with_capacity(HISTORY), feed: broadcast::Sender::new(BACKLOG) }
+        Self {
+            history: VecDeque::with_capacity(HISTORY),
+            feed: broadcast::Sender::new(BACKLOG),
+        }
     }
+}
+
+/// An event as it travels: JSON, in a text that is cheap to clone.
+fn event(event: serde_json::Value) -> Utf8Bytes {
+    event.to_string().into()
 }
 
 /// One listener. The order of the fields is the order in which they are dropped: first the seat is empty, then the
@@ -175,10 +194,10 @@ impl Seat {
             Ok(News::Said(event)) => Some(event),
             Ok(News::Presence) => {
                 let here = self.exit.0.receiver_count();
-                Some(json!({"type": "presence", "here": here}).to_string().into())
+                Some(event(json!({"type": "presence", "here": here})))
             }
             Err(RecvError::Lagged(missed)) => {
-                Some(json!({"type": "lagged", "missed": missed}).to_string().into())
+                Some(event(json!({"type": "lagged", "missed": missed})))
             }
             Err(RecvError::Closed) => None,
         }

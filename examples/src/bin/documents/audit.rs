@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use pinned::{Attestation, Auth, AuthRejected, Connection, Context, Denied, Json, pinned_api, route};
+use pinned::{
+    Attestation, Auth, AuthRejected, Connection, Context, Denied, Json, pinned_api, route,
+};
 
 use crate::users::{User, sign_in_as};
 
@@ -25,7 +27,9 @@ impl Audit {
     async fn documents_only(_ctx: &Context, conn: &Connection) -> Result<Source, Denied> {
         match conn.attestation() {
             Attestation::Instance { ns, id, .. } if ns == "/documents" => Ok(Source(id.clone())),
-            _ => Err(AuthRejected::new("only documents write here").forbidden().into()),
+            _ => Err(AuthRejected::new("only documents write here")
+                .forbidden()
+                .into()),
         }
     }
 

@@ -8,19 +8,20 @@ use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use futures_util::stream::{self, StreamExt};
 use pinned::{
-    Auth, BoxError, Connection, Context, Denied, Instance, Json, SetupError, lifespan, pinned_api, route,
+    Auth, BoxError, Connection, Context, Denied, Instance, Json, SetupError, lifespan, pinned_api,
+    route,
 };
 use serde::Serialize;
 
 use crate::users::{User, sign_in, sign_in_as};
 
 /// How large a document may be.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// How many comments are kept, and how long one may be, in bytes.
 const MAX_COMMENTS: usize = 100;
 const MAX_COMMENT: usize = 1_000;
 
-struct Document {
+pub(crate) struct Document {
     ctx: Context,
     owner: String,
     text: Text,
@@ -82,11 +83,12 @@ impl Document {
         })
     }
 
-    /// The last thing an instance does before it is gone.
+    /// The last thing an instance does. It keeps to itself here: when a whole worker drains, the others go as well, and
+    /// a call to them may find nobody.
     #[lifespan::teardown]
-    async fn close(&mut self) -> Result<(), BoxError> {
+    async fn close(&mut self) {
         let reads = *self.reads.get_mut();
-        record(&self.ctx, &self.owner, format!("closed after {reads} reads")).await
+        tracing::info!(id = self.ctx.id(), reads, "closed");
     }
 
     /// Streams the document to whoever asks. The turn ends when this returns; the stream goes on from its own copy.
@@ -97,12 +99,18 @@ impl Document {
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
         let chunks = self.text.chunks.clone();
-        Ok(Body::from_stream(stream::iter(chunks).map(Ok::<_, Infallible>)))
+        Ok(Body::from_stream(
+            stream::iter(chunks).map(Ok::<_, Infallible>),
+        ))
     }
 
     /// Takes a new text as it comes in, with no turn held: readers see the old one until the new one is whole.
     #[route::put("/", auth = Self::owner)]
-    async fn upload(this: Instance<Self>, ctx: Context, body: Body) -> axum::response::Result<StatusCode> {
+    async fn upload(
+        this: Instance<Self>,
+        ctx: Context,
+        body: Body,
+    ) -> axum::response::Result<StatusCode> {
         let mut chunks = Vec::new();
         let mut size = 0;
         let mut body = body.into_data_stream();
@@ -116,7 +124,11 @@ impl Document {
         }
         let mut document = this.write().await?;
         let version = document.text.version + 1;
-        document.text = Text { version, chunks, words: None };
+        document.text = Text {
+            version,
+            chunks,
+            words: None,
+        };
         drop(document);
         ctx.spawn(index(this));
         Ok(StatusCode::NO_CONTENT)
@@ -130,7 +142,10 @@ impl Document {
         if self.comments.len() == MAX_COMMENTS {
             self.comments.pop_front();
         }
-        self.comments.push_back(Comment { by: user.name.clone(), text });
+        self.comments.push_back(Comment {
+            by: user.name.clone(),
+            text,
+        });
         StatusCode::NO_CONTENT
     }
 
@@ -169,12 +184,22 @@ async fn index(this: Instance<Document>) -> Result<(), BoxError> {
     document.text.words = Some(words);
     let owner = document.owner.clone();
     drop(document);
-    record(&ctx, &owner, format!("version {} has {words} words", text.version)).await
+    record(
+        &ctx,
+        &owner,
+        format!("version {} has {words} words", text.version),
+    )
+    .await
 }
 
 /// Adds to the owner's record: a call to another instance, wherever in the fleet it lives.
 async fn record(ctx: &Context, owner: &str, event: String) -> Result<(), BoxError> {
-    let answer = ctx.cluster().post(format!("/audit/{owner}")).body(event).send().await?;
+    let answer = ctx
+        .cluster()
+        .post(format!("/audit/{owner}"))
+        .body(event)
+        .send()
+        .await?;
     if answer.status().is_success() {
         Ok(())
     } else {

@@ -36,5 +36,6 @@ fn worker() -> WorkerBuilder {
 
 #[tokio::main]
 async fn main() -> pinned::Result<()> {
+    tracing_subscriber::fmt().init();
     worker().environment().build()?.serve().await
 }

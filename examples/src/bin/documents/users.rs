@@ -17,7 +17,9 @@ pub(crate) struct Users(HashMap<String, User>);
 impl Users {
     pub(crate) fn new<const N: usize>(names_and_tokens: [(&str, &str); N]) -> Self {
         let users = names_and_tokens.map(|(name, token)| {
-            let user = User { name: name.to_owned() };
+            let user = User {
+                name: name.to_owned(),
+            };
             (token.to_owned(), user)
         });
         Self(users.into())
@@ -26,7 +28,9 @@ impl Users {
 
 /// The user behind the bearer token of a request.
 pub(crate) fn sign_in(ctx: &Context, conn: &Connection) -> Result<User, Denied> {
-    let users = ctx.state::<Users>().ok_or_else(|| Denied::fault("the worker has no `Users`"))?;
+    let users = ctx
+        .state::<Users>()
+        .ok_or_else(|| Denied::fault("the worker has no `Users`"))?;
     let token = conn
         .headers()
         .get(AUTHORIZATION)
@@ -43,6 +47,8 @@ pub(crate) fn sign_in_as(owner: &str, ctx: &Context, conn: &Connection) -> Resul
     if user.name == owner {
         Ok(user)
     } else {
-        Err(AuthRejected::new(format!("only {owner} may do this")).forbidden().into())
+        Err(AuthRejected::new(format!("only {owner} may do this"))
+            .forbidden()
+            .into())
     }
 }

@@ -135,7 +135,8 @@ impl Browser {
         let value = value_of(answer);
         assert!(
             value.get("error").is_none(),
-            "{path} {body} failed (Chromium comes with: apt-get install chromium chromium-driver): {value:#}"
+            "{path} {body} failed, and Chromium comes with `apt-get install chromium chromium-driver`: {}",
+            value["message"]
         );
         value
     }
