@@ -4,5 +4,4 @@ mod browser;
 mod dependency_names;
 mod documents;
 mod registry;
-mod shutdown;
 mod ui;
