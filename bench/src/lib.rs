@@ -14,6 +14,7 @@ pub mod cores;
 pub mod dispatch;
 pub mod load;
 pub mod options;
+pub mod pinned_server;
 pub mod proc;
 pub mod server;
 pub mod sharded;

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{net::TcpListener, runtime};
 
-use crate::{Result, baseline, cores::Cores, load::Load};
+use crate::{Result, baseline, cores::Cores, load::Load, pinned_server};
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -23,6 +23,10 @@ pub enum Role {
     Axum,
     /// [`baseline::hyper_server`].
     Hyper,
+    /// pinned, straight behind hyper: `PinnedWorker::serve`.
+    Pinned,
+    /// pinned behind axum: `PinnedWorker::into_router`.
+    PinnedRouter,
     /// The Python edition under uvicorn, from `peers/python`.
     Python,
     /// A Durable Object on workerd, from `peers/workerd`.
@@ -30,13 +34,22 @@ pub enum Role {
 }
 
 impl Role {
-    const ALL: [Self; 4] = [Self::Axum, Self::Hyper, Self::Python, Self::Workerd];
+    const ALL: [Self; 6] = [
+        Self::Axum,
+        Self::Hyper,
+        Self::Pinned,
+        Self::PinnedRouter,
+        Self::Python,
+        Self::Workerd,
+    ];
 
     /// The name that selects it on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Axum => "axum",
             Self::Hyper => "hyper",
+            Self::Pinned => "pinned",
+            Self::PinnedRouter => "pinned-router",
             Self::Python => "python",
             Self::Workerd => "workerd",
         }
@@ -61,6 +74,10 @@ impl Role {
                 match self {
                     Self::Axum => baseline::axum_server(TcpListener::bind(addr).await?).await?,
                     Self::Hyper => baseline::hyper_server(TcpListener::bind(addr).await?).await?,
+                    Self::Pinned => pinned_server::serve(TcpListener::bind(addr).await?).await?,
+                    Self::PinnedRouter => {
+                        pinned_server::serve_router(TcpListener::bind(addr).await?).await?;
+                    }
                     Self::Python | Self::Workerd => {
                         return Err(format!("{} has a program of its own", self.name()).into());
                     }

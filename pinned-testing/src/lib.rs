@@ -1,1 +1,60 @@
-//! pinned-testing
+//! The test harness of `pinned`: apps and clients in one process, stand-ins for what is behind a worker, and a
+//! simulated world.
+//!
+//! Everything runs in the test's own process, without sockets, so that a paused clock is all the time there is.
+//!
+//! ```
+//! use pinned::{Json, pinned_api, route};
+//! use pinned_testing::pinned_app;
+//!
+//! #[derive(Default)]
+//! struct Counter { count: u64 }
+//!
+//! #[pinned_api("/counters")]
+//! impl Counter {
+//!     #[route::post("/increment")]
+//!     async fn increment(&mut self) -> Json<u64> { self.count += 1; Json(self.count) }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> pinned::Result<()> {
+//! let app = pinned_app::<Counter>().await?;
+//! let answer = app.client().post("/counters/alice/increment").send().await;
+//! assert_eq!(answer.json::<u64>().await, 1);
+//! app.shutdown().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ## Where to look
+//!
+//! | To | use |
+//! |---|---|
+//! | serve a type for a test | [`pinned_app`], [`pinned_app_with`], [`TestApp::start`] |
+//! | make requests | [`TestClient`], [`client_for`], [`pinned_client`] |
+//! | read a body as it comes | [`BodyReader`] |
+//! | talk over a WebSocket | [`TestClient::websocket`], [`TestSocket`] |
+//! | hold a handler at a point | [`Gate`] |
+//! | stand in for the control plane | [`ScriptedPlacements`] |
+//! | stand in for the state store | [`BarrierDurability`] |
+//!
+//! Mistakes of a test, such as a malformed path, are panics that say what is wrong.
+
+mod app;
+mod client;
+mod durability;
+mod gate;
+mod placements;
+mod request;
+mod response;
+mod socket;
+mod valve;
+
+pub use app::{PinnedClient, TestApp, pinned_app, pinned_app_with, pinned_client};
+pub use client::{TestClient, client_for};
+pub use durability::{BarrierDurability, BarrierLog};
+pub use gate::Gate;
+pub use placements::{Release, ScriptedPlacements};
+pub use request::TestRequest;
+pub use response::{BodyError, BodyReader, TestResponse};
+pub use socket::{Disconnected, SocketRequest, TestSocket};

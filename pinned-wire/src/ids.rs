@@ -23,7 +23,7 @@ const ALPHABET: &str = "id must contain only [A-Za-z0-9._~-]";
 pub fn invalid_id_reason(id: &str) -> Option<&'static str> {
     if id.is_empty() {
         Some("id must be non-empty")
-    } else if id.chars().nth(MAX_ID_CHARS).is_some() {
+    } else if id.len() > MAX_ID_CHARS && id.chars().nth(MAX_ID_CHARS).is_some() {
         Some("id must be at most 256 characters")
     } else if !id.bytes().all(is_unreserved) {
         Some(ALPHABET)
@@ -90,6 +90,9 @@ pub struct NotText;
 /// assert_eq!(decode_id("%2561lice").as_deref(), Ok("%61lice"), "once");
 /// ```
 pub fn decode_id(segment: &str) -> Result<Cow<'_, str>, NotText> {
+    if !segment.bytes().any(|byte| byte == b'%') {
+        return Ok(Cow::Borrowed(segment));
+    }
     percent_decode_str(segment)
         .decode_utf8()
         .map_err(|_| NotText)
@@ -99,9 +102,19 @@ fn is_dots(segment: &str) -> bool {
     matches!(segment, "." | "..")
 }
 
-/// RFC 3986 `unreserved`.
+/// RFC 3986 `unreserved`, as a table: ids are checked on every request.
+const UNRESERVED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(byte as u8, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'~' | b'-');
+        byte += 1;
+    }
+    table
+};
+
 fn is_unreserved(byte: u8) -> bool {
-    matches!(byte, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'~' | b'-')
+    UNRESERVED[usize::from(byte)]
 }
 
 /// RFC 3986 `pchar`, less the percent-encoded ones.

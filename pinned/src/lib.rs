@@ -92,12 +92,13 @@ pub mod __private {
     pub use std::time::Duration;
 
     pub use crate::api::auth::{AuthOutput, AuthReturn, Connection, Denied};
-    pub use crate::api::call::{Call, HandlerFuture, RequestState};
+    pub use crate::api::call::{Call, RequestState};
     pub use crate::api::context::Context;
     pub use crate::api::definition::{DeclaredOptions, PinnedApi};
     pub use crate::api::expansion::{
-        CallerOf, LastArgument, PartArgument, same_caller, sendable,
+        Argument, CallerOf, RefuseLast, RefusePart, TakeLast, TakePart, same_caller, sendable,
     };
+    pub use crate::api::handler::HandlerFuture;
     pub use crate::api::instance::Instance;
     pub use crate::api::lifespan::{
         BoxError, SetupError, SetupReturn, TeardownReturn, default_setup,

@@ -3,12 +3,12 @@
 use bench::{
     Result,
     compare::median,
-    dispatch::{Arena, Callers, Contender, KameoActors, MutexMap},
+    dispatch::{Arena, Callers, Contender, KameoActors, MutexMap, PinnedInstances},
     options::Options,
 };
 
 /// The contender whose speed the ratios state.
-type Subject = MutexMap;
+type Subject = PinnedInstances;
 
 fn main() -> Result<()> {
     let mut options = Options::from_env();

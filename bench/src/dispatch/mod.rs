@@ -2,6 +2,7 @@
 
 mod kameo;
 mod mutex;
+mod pinned;
 
 use std::{
     future::Future,
@@ -11,7 +12,7 @@ use std::{
 
 use tokio::runtime::{self, Runtime};
 
-pub use self::{kameo::KameoActors, mutex::MutexMap};
+pub use self::{kameo::KameoActors, mutex::MutexMap, pinned::PinnedInstances};
 use crate::Result;
 
 /// Counters that are called in process.

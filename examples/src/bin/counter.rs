@@ -1,4 +1,11 @@
-//! A counter per id: `POST /counters/<id>/increment`, `GET /counters/<id>`.
+//! A counter per id.
+//!
+//! ```sh
+//! cargo run --release -p examples --bin counter
+//!
+//! curl -X POST localhost:8000/counters/alice/increment
+//! curl localhost:8000/counters/alice
+//! ```
 
 use pinned::{Json, PinnedWorker, pinned_api, route};
 
@@ -24,4 +31,52 @@ impl Counter {
 #[tokio::main]
 async fn main() -> pinned::Result<()> {
     PinnedWorker::from_registry()?.serve().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counter;
+    use pinned_testing::pinned_app;
+
+    #[tokio::test]
+    async fn each_id_counts_for_itself() -> pinned::Result<()> {
+        let app = pinned_app::<Counter>().await?;
+        let client = app.client();
+        for expected in 1..=2 {
+            let answer = client.post("/counters/alice/increment").send().await;
+            assert_eq!(answer.json::<u64>().await, expected);
+        }
+        assert_eq!(
+            client
+                .get("/counters/alice")
+                .send()
+                .await
+                .json::<u64>()
+                .await,
+            2
+        );
+        assert_eq!(
+            client.get("/counters/bob").send().await.json::<u64>().await,
+            0
+        );
+        app.shutdown().await
+    }
+
+    #[tokio::test]
+    async fn no_increment_is_lost_when_many_come_at_once() -> pinned::Result<()> {
+        let app = pinned_app::<Counter>().await?;
+        let client = app.client();
+        let increments = (0..100).map(|_| client.post("/counters/alice/increment").send());
+        futures_util::future::join_all(increments).await;
+        assert_eq!(
+            client
+                .get("/counters/alice")
+                .send()
+                .await
+                .json::<u64>()
+                .await,
+            100
+        );
+        app.shutdown().await
+    }
 }

@@ -27,18 +27,30 @@ pub(super) fn glue(
     let extractions =
         (0..args.len()).map(|index| extraction(private, &call, args, index, socket_follows));
     let run = run(private, handler, &call);
-    let mutable = (!args.is_empty()).then(|| quote!(mut));
-    let body = quote_spanned! {at=>
-        ::std::boxed::Box::pin(async move {
-            #(#extractions)*
-            #run
-        })
+    // The methods of `Argument`.
+    let traits = (!args.is_empty()).then(|| {
+        quote! {
+            #[allow(unused_imports)]
+            use #private::{RefuseLast as _, RefusePart as _, TakeLast as _, TakePart as _};
+        }
+    });
+    // Without arguments there is nothing to wait for before the turn, and so no future but the handler's own.
+    let body = if args.is_empty() {
+        run
+    } else {
+        quote_spanned! {at=>
+            #private::HandlerFuture::with_arguments(#call, move |mut #call| async move {
+                #(#extractions)*
+                #run.await
+            })
+        }
     };
     quote! {
         #cfg
         #[doc(hidden)]
         #[allow(dead_code, unused_mut)]
-        fn #glue(#mutable #call: #private::Call) -> #private::HandlerFuture {
+        fn #glue(#call: #private::Call) -> #private::HandlerFuture {
+            #traits
             #callers
             #body
         }
@@ -61,8 +73,8 @@ fn extraction(
 ) -> TokenStream {
     let Arg { ty, cfg, .. } = &args[index];
     let later: Vec<&Cfg> = args[index + 1..].iter().map(|arg| &arg.cfg).collect();
-    let part = quote!(PartArgument);
-    let last = quote!(LastArgument::<_>);
+    let part = Ident::new("part", hygienic_at(ty));
+    let last = Ident::new("last", hygienic_at(ty));
     if socket_follows || later.iter().any(|cfg| cfg.is_always()) {
         return extract(private, call, index, ty, cfg, &part);
     }
@@ -82,14 +94,14 @@ fn extract(
     index: usize,
     ty: &Type,
     cfg: &Cfg,
-    argument: &TokenStream,
+    argument: &Ident,
 ) -> TokenStream {
     let variable = variable(index, ty);
     let at = hygienic_at(ty);
     let private = at_place(private, at);
     quote_spanned! {at=>
         #cfg
-        let #variable = match <#ty as #private::#argument>::take(&mut #call).await {
+        let #variable = match #private::Argument::<#ty>::NEW.#argument(&mut #call).await {
             ::core::result::Result::Ok(value) => value,
             ::core::result::Result::Err(rejection) => return #call.reject(rejection),
         };
@@ -133,26 +145,26 @@ fn run(private: &TokenStream, handler: &Handler, call: &Ident) -> TokenStream {
                 let answer = #private::sendable(Self::#ident(&*turn, #(#arguments),*)).await;
                 let response = #response;
                 (turn, response)
-            }).await
+            })
         },
         HandlerKind::Exclusive => quote_spanned! {at=>
             #call.run_exclusive::<Self, _, _>(move |mut turn| async move {
                 let answer = #private::sendable(Self::#ident(&mut *turn, #(#arguments),*)).await;
                 let response = #response;
                 (turn, response)
-            }).await
+            })
         },
         HandlerKind::Instance => quote_spanned! {at=>
             #call.run_instance::<Self, _, _>(move |this| async move {
                 let answer = #private::sendable(Self::#ident(this, #(#arguments),*)).await;
                 #response
-            }).await
+            })
         },
         HandlerKind::Socket(socket) => quote_spanned! {at=>
             #call.run_socket::<Self, #socket, _, _>(move |this, socket| async move {
                 let answer = #private::sendable(Self::#ident(this, #(#arguments,)* socket)).await;
                 #response
-            }).await
+            })
         },
     }
 }

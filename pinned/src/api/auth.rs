@@ -16,8 +16,8 @@ use super::call::RequestState;
 use super::lifespan::BoxError;
 use super::refusal::internal_error;
 use super::socket::{Session, SocketFailure};
-use crate::ws::SocketError;
 use crate::Attestation;
+use crate::ws::SocketError;
 
 /// What an authorizer sees of a request, before the instance exists (H2.6).
 ///
@@ -124,7 +124,7 @@ impl fmt::Debug for Connection {
 pub struct AuthRejected {
     message: String,
     forbidden: bool,
-    payload: Option<Result<serde_json::Value, String>>,
+    payload: Option<Result<String, String>>,
     code: Option<String>,
 }
 
@@ -151,7 +151,7 @@ impl AuthRejected {
     /// A payload that does not serialize makes the denial a fault: 500, or close code 1011.
     #[must_use]
     pub fn payload(mut self, payload: impl Serialize) -> Self {
-        self.payload = Some(serde_json::to_value(payload).map_err(|error| error.to_string()));
+        self.payload = Some(serde_json::to_string(&payload).map_err(|error| error.to_string()));
         self
     }
 
@@ -182,8 +182,7 @@ impl AuthRejected {
     }
 
     pub(crate) fn json(&self) -> Option<Result<String, String>> {
-        let payload = self.payload.as_ref()?;
-        Some(payload.clone().map(|payload| payload.to_string()))
+        self.payload.clone()
     }
 }
 
@@ -242,7 +241,9 @@ impl fmt::Debug for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rejected(rejected) => f.debug_tuple("Rejected").field(rejected).finish(),
-            Self::Response(response) => f.debug_tuple("Response").field(&response.status()).finish(),
+            Self::Response(response) => {
+                f.debug_tuple("Response").field(&response.status()).finish()
+            }
             Self::Http(status, detail) => {
                 f.debug_tuple("Http").field(status).field(detail).finish()
             }

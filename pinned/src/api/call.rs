@@ -1,35 +1,27 @@
 //! One admitted request on its way to its handler: what generated code drives.
 
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::task::Poll;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts};
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use http::Request;
 use http::request::Parts;
 use hyper::body::Incoming;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::auth::AuthOutput;
 use super::context::Context;
 use super::definition::PinnedApi;
+use super::handler::HandlerFuture;
 use super::instance::Instance;
 use super::refusal::{Refusal, Unavailable, internal_error};
 use super::scope::{Held, Origin, Scope, TakenTurns, chain_hold};
-use super::seam::{Begin, Seam, TurnKind, WorkClass, boxed};
+use super::seam::{Begin, Seam, TurnAnswer, TurnKind, Work, WorkClass};
 use super::socket::Session;
 use super::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
 use crate::Attestation;
-
-/// What a handler's generated code returns.
-#[doc(hidden)]
-pub type HandlerFuture = BoxFuture<'static, Response>;
 
 /// The state of extractors in handlers: an extractor of your own that needs the instance's context or the
 /// authorizer's result implements `FromRequestParts<RequestState>`.
@@ -54,7 +46,6 @@ pub type HandlerFuture = BoxFuture<'static, Response>;
 /// ```
 pub struct RequestState {
     context: Context,
-    seam: Seam,
     attestation: Attestation,
     auth: Option<AuthOutput>,
 }
@@ -62,8 +53,7 @@ pub struct RequestState {
 impl RequestState {
     pub(crate) fn new(seam: Seam, attestation: Attestation, auth: Option<AuthOutput>) -> Self {
         Self {
-            context: Context::new(Arc::clone(&seam)),
-            seam,
+            context: Context::new(seam),
             attestation,
             auth,
         }
@@ -85,7 +75,7 @@ impl RequestState {
     }
 
     pub(crate) fn seam(&self) -> &Seam {
-        &self.seam
+        self.context.seam()
     }
 }
 
@@ -125,53 +115,39 @@ impl RequestBody {
 
 /// A request that counts as standing before its instance. Dropping it leaves again.
 pub(crate) struct Entry {
-    seam: Option<Seam>,
+    seam: Seam,
+    started: Option<Instant>,
+    begun: bool,
 }
 
 impl Entry {
-    /// Wraps an admission that `seam` has already counted.
-    pub(crate) fn adopt(seam: Seam) -> Self {
-        Self { seam: Some(seam) }
+    /// Wraps an admission that `seam` has counted. With `started`, the duration since then is sampled at its end.
+    pub(crate) fn adopt(seam: Seam, started: Option<Instant>) -> Self {
+        Self {
+            seam,
+            started,
+            begun: false,
+        }
     }
 
-    /// It counts as work now.
-    pub(crate) fn begun(mut self) {
-        self.seam = None;
+    pub(crate) fn seam(&self) -> &Seam {
+        &self.seam
+    }
+
+    /// It counts as work now; the work takes its start along.
+    pub(crate) fn begun(mut self) -> Option<Instant> {
+        self.begun = true;
+        self.started
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if let Some(seam) = self.seam.take() {
-            seam.depart();
-        }
-    }
-}
-
-/// Records how long an admitted request took, once, when it is dropped (H5.9).
-pub(crate) struct Sample {
-    seam: Seam,
-    started: Option<Instant>,
-}
-
-impl Sample {
-    pub(crate) fn new(seam: Seam, started: Instant) -> Self {
-        Self {
-            seam,
-            started: Some(started),
-        }
-    }
-
-    /// Records nothing.
-    fn discard(&mut self) {
-        self.started = None;
-    }
-}
-
-impl Drop for Sample {
-    fn drop(&mut self) {
-        if let Some(started) = self.started.take() {
-            self.seam.sample(started);
+        if !self.begun {
+            if let Some(started) = self.started {
+                self.seam.sample(started);
+            }
+            Arc::clone(&self.seam).depart();
         }
     }
 }
@@ -185,7 +161,6 @@ pub struct Call {
     pub(crate) body: RequestBody,
     pub(crate) origin: Origin,
     pub(crate) entry: Entry,
-    pub(crate) sample: Sample,
     pub(crate) session: Option<Session>,
 }
 
@@ -193,14 +168,26 @@ pub struct Call {
 #[doc(hidden)]
 pub struct Rejected(Response);
 
-/// What outlives the request's own future: the rest of a call once its work has begun.
+/// What is left of a call once it waits for nothing but its instance.
+struct Waiting {
+    handler: &'static str,
+    origin: Origin,
+    entry: Entry,
+}
+
+/// A call whose work has begun.
 struct Begun {
     handler: &'static str,
     origin: Origin,
-    sample: Sample,
+    tracked: Tracked,
 }
 
 impl Call {
+    /// The scope under which the request's arguments are read.
+    pub(crate) fn entering(&self) -> Scope {
+        Scope::entering(Arc::clone(self.entry.seam()), self.origin.clone())
+    }
+
     /// One argument of the handler that needs no body.
     pub async fn part<A: FromRequestParts<RequestState>>(&mut self) -> Result<A, Rejected> {
         A::from_request_parts(&mut self.parts, &self.state)
@@ -221,126 +208,161 @@ impl Call {
     /// The answer to an argument that could not be had. The handler does not run; a cold instance stays cold and is
     /// discarded (H1.11). Not sampled (H5.9).
     pub fn reject(mut self, rejected: Rejected) -> Response {
-        self.sample.discard();
+        self.entry.started = None;
         rejected.0
     }
 
     /// Runs a `&self` handler under a shared turn.
-    pub async fn run_shared<T, F, Fut>(self, run: F) -> Response
+    pub fn run_shared<T, F, Fut>(self, run: F) -> HandlerFuture
     where
         T: PinnedApi,
         F: FnOnce(ReadTurn<T>) -> Fut + Send + 'static,
         Fut: Future<Output = (ReadTurn<T>, Response)> + Send + 'static,
     {
-        let (tracked, begun) = match self.begin_turn(TurnKind::Shared).await {
-            Ok(begun) => begun,
-            Err(response) => return response,
-        };
-        let seam = Arc::clone(tracked.seam());
-        let turn = match ReadTurn::new(tracked) {
-            Ok(turn) => turn,
-            Err(refusal) => return refusal.into_response(),
-        };
-        let work = async move {
-            let (turn, response) = run(turn).await;
-            turn.into_tracked().answer(response)
-        };
-        drive(seam, begun, Held::Whole(TurnKind::Shared), work).await
+        self.run_turn(TurnKind::Shared, |tracked| {
+            let turn = ReadTurn::new(tracked)?;
+            let work = run(turn);
+            Ok(async move {
+                let (turn, response) = work.await;
+                turn.into_tracked().answer(response)
+            })
+        })
     }
 
     /// Runs a `&mut self` handler under the exclusive turn.
-    pub async fn run_exclusive<T, F, Fut>(self, run: F) -> Response
+    pub fn run_exclusive<T, F, Fut>(self, run: F) -> HandlerFuture
     where
         T: PinnedApi,
         F: FnOnce(WriteTurn<T>) -> Fut + Send + 'static,
         Fut: Future<Output = (WriteTurn<T>, Response)> + Send + 'static,
     {
-        let (tracked, begun) = match self.begin_turn(TurnKind::Exclusive).await {
-            Ok(begun) => begun,
-            Err(response) => return response,
-        };
-        let seam = Arc::clone(tracked.seam());
-        let turn = match WriteTurn::new(tracked) {
-            Ok(turn) => turn,
-            Err(refusal) => return refusal.into_response(),
-        };
-        let work = async move {
-            let (turn, response) = run(turn).await;
-            turn.into_tracked().answer(response)
-        };
-        drive(seam, begun, Held::Whole(TurnKind::Exclusive), work).await
+        self.run_turn(TurnKind::Exclusive, |tracked| {
+            let turn = WriteTurn::new(tracked)?;
+            let work = run(turn);
+            Ok(async move {
+                let (turn, response) = work.await;
+                turn.into_tracked().answer(response)
+            })
+        })
     }
 
     /// Runs a handler that holds no turn of its own.
-    pub async fn run_instance<T, F, Fut>(self, run: F) -> Response
+    pub fn run_instance<T, F, Fut>(self, run: F) -> HandlerFuture
     where
         T: PinnedApi,
         F: FnOnce(Instance<T>) -> Fut + Send + 'static,
         Fut: Future<Output = Response> + Send + 'static,
     {
-        let (tracked, begun) = match self.begin(WorkClass::Handler, None).await {
-            Ok(begun) => begun,
-            Err(failure) => return failure.into_response(),
-        };
-        let seam = Arc::clone(tracked.seam());
-        let instance = Instance::new(Arc::clone(&seam));
-        let work = async move {
-            let response = run(instance).await;
-            tracked.answer(response)
-        };
-        let held = Held::Taken(Arc::<TakenTurns>::default());
-        drive(seam, begun, held, work).await
+        let entering = self.entering();
+        let waiting = self.waiting();
+        HandlerFuture::waiting(entering.run(async move {
+            let begun = match waiting.begin(WorkClass::Handler, None).await {
+                Ok(begun) => begun,
+                Err(unavailable) => return unavailable.into_response(),
+            };
+            let held = Held::Taken(Arc::<TakenTurns>::default());
+            let running = begun.run(held, |tracked| {
+                let instance = Instance::new(Arc::clone(tracked.seam()));
+                Ok(async move { tracked.answer(run(instance).await) })
+            });
+            running.await
+        }))
     }
 
     /// Runs a WebSocket handler for the life of its socket. The response is for a socket that was never accepted.
-    pub async fn run_socket<T, S, F, Fut>(mut self, run: F) -> Response
+    pub fn run_socket<T, S, F, Fut>(mut self, run: F) -> HandlerFuture
     where
         T: PinnedApi,
-        S: crate::ws::FromUpgrade,
+        S: crate::ws::FromUpgrade + 'static,
         F: FnOnce(Instance<T>, S) -> Fut + Send + 'static,
         Fut: Future<Output = super::socket::SocketEnd> + Send + 'static,
     {
         let Some(session) = self.session.take() else {
             // A host gives a session to every WebSocket route.
-            return internal_error();
+            return HandlerFuture::ready(internal_error());
         };
-        let (tracked, begun) = match self.begin(WorkClass::Stream, None).await {
-            Ok(begun) => begun,
-            Err(failure) => return session.fail_to_begin(failure).await,
-        };
-        let seam = Arc::clone(tracked.seam());
-        let instance = Instance::new(Arc::clone(&seam));
-        let scope = Scope::new(
-            Arc::clone(&seam),
-            Held::Taken(Arc::<TakenTurns>::default()),
-            begun.origin,
-        );
-        session
-            .run::<S, _, _>(tracked, begun.handler, begun.sample, scope, |socket| {
-                run(instance, socket)
-            })
-            .await
+        let entering = self.entering();
+        let waiting = self.waiting();
+        HandlerFuture::waiting(async move {
+            let begun = entering.run(waiting.begin(WorkClass::Stream, None)).await;
+            let begun = match begun {
+                Ok(begun) => begun,
+                Err(unavailable) => return session.fail_to_begin(unavailable).await,
+            };
+            let seam = Arc::clone(begun.tracked.seam());
+            let instance = Instance::new(Arc::clone(&seam));
+            let held = Held::Taken(Arc::<TakenTurns>::default());
+            let scope = Scope::new(seam, held, begun.origin);
+            session
+                .run::<S, _, _>(begun.tracked, begun.handler, scope, |socket| {
+                    run(instance, socket)
+                })
+                .await
+        })
     }
 
-    async fn begin_turn(self, turn: TurnKind) -> Result<(Tracked, Begun), Response> {
-        self.begin(WorkClass::Handler, Some(turn))
-            .await
-            .map_err(Unavailable::into_response)
+    /// Begins at once where nothing has to be waited for, which is the hot path: one lock, and one allocation for the
+    /// handler's future.
+    fn run_turn<W, Fut>(self, turn: TurnKind, work: W) -> HandlerFuture
+    where
+        W: FnOnce(Tracked) -> Result<Fut, Refusal> + Send + 'static,
+        Fut: Future<Output = Response> + Send + 'static,
+    {
+        let seam = self.entry.seam();
+        let held = Held::Whole(turn);
+        match seam.begin(WorkClass::Handler, Some((turn, chain_hold(seam)))) {
+            Begin::Started(Some(TurnAnswer::Granted)) => self
+                .waiting()
+                .started(WorkClass::Handler, Some(turn))
+                .run(held, work),
+            Begin::Started(answer) => {
+                let entering = self.entering();
+                let waiting = self.waiting();
+                HandlerFuture::waiting(entering.run(async move {
+                    match waiting
+                        .settle(WorkClass::Handler, Some(turn).zip(answer))
+                        .await
+                    {
+                        Ok(begun) => begun.run(held, work).await,
+                        Err(unavailable) => unavailable.into_response(),
+                    }
+                }))
+            }
+            Begin::Refused(refusal) => {
+                HandlerFuture::ready(name_chain(refusal, seam, turn).into_response())
+            }
+            Begin::NotResident => {
+                let entering = self.entering();
+                let waiting = self.waiting();
+                HandlerFuture::waiting(entering.run(async move {
+                    match waiting.begin(WorkClass::Handler, Some(turn)).await {
+                        Ok(begun) => begun.run(held, work).await,
+                        Err(unavailable) => unavailable.into_response(),
+                    }
+                }))
+            }
+        }
     }
 
+    fn waiting(self) -> Waiting {
+        Waiting {
+            handler: self.handler,
+            origin: self.origin,
+            entry: self.entry,
+        }
+    }
+}
+
+impl Waiting {
     /// Activates the instance if it must be, and turns the admitted request into work.
-    async fn begin(
-        self,
-        class: WorkClass,
-        turn: Option<TurnKind>,
-    ) -> Result<(Tracked, Begun), Unavailable> {
-        let seam = self.state.seam;
+    async fn begin(self, class: WorkClass, turn: Option<TurnKind>) -> Result<Begun, Unavailable> {
+        let seam = self.entry.seam();
         let answer = loop {
-            let wish = turn.map(|turn| (turn, chain_hold(&seam)));
+            let wish = turn.map(|turn| (turn, chain_hold(seam)));
             match seam.begin(class, wish) {
                 Begin::Started(answer) => break answer,
                 Begin::NotResident => {
-                    let activated = Arc::clone(&seam).activate().await;
+                    let activated = Arc::clone(seam).activate().await;
                     if let Err(Unavailable::SetupFailed(error)) = &activated
                         && error.as_http().is_none()
                     {
@@ -350,71 +372,68 @@ impl Call {
                 }
                 Begin::Refused(refusal) => {
                     let refusal = match turn {
-                        Some(turn) => name_chain(refusal, &seam, turn),
+                        Some(turn) => name_chain(refusal, seam, turn),
                         None => refusal,
                     };
                     return Err(Unavailable::Refused(refusal));
                 }
             }
         };
-        self.entry.begun();
-        let tracked = match turn.zip(answer) {
-            None => Tracked::adopt(seam, Some(class), None),
-            Some((turn, answer)) => settle_turn(seam, Some(class), turn, answer)
-                .await
-                .map_err(Unavailable::Refused)?,
+        self.settle(class, turn.zip(answer)).await
+    }
+
+    /// Waits for the turn of work that counts already.
+    async fn settle(
+        self,
+        class: WorkClass,
+        turn: Option<(TurnKind, TurnAnswer)>,
+    ) -> Result<Begun, Unavailable> {
+        match turn {
+            None => Ok(self.started(class, None)),
+            Some((turn, TurnAnswer::Granted)) => Ok(self.started(class, Some(turn))),
+            Some((turn, answer)) => {
+                let seam = Arc::clone(self.entry.seam());
+                let work = Work {
+                    class,
+                    started: self.entry.begun(),
+                };
+                let tracked = settle_turn(seam, Some(work), turn, answer).await?;
+                Ok(Begun {
+                    handler: self.handler,
+                    origin: self.origin,
+                    tracked,
+                })
+            }
+        }
+    }
+
+    /// The work counts, and holds its turn.
+    fn started(self, class: WorkClass, turn: Option<TurnKind>) -> Begun {
+        let seam = Arc::clone(self.entry.seam());
+        let work = Work {
+            class,
+            started: self.entry.begun(),
         };
-        let begun = Begun {
+        Begun {
             handler: self.handler,
             origin: self.origin,
-            sample: self.sample,
-        };
-        Ok((tracked, begun))
+            tracked: Tracked::adopt(seam, Some(work), turn),
+        }
     }
 }
 
-/// Runs a handler to its end, whether or not its client stays.
-///
-/// The first poll happens here and now: a handler that never waits costs no task. One that waits moves to a task of
-/// its own, so that neither a client that leaves nor one that is slow to read can tear it, and the host can cut it off.
-async fn drive<F>(seam: Seam, begun: Begun, held: Held, work: F) -> Response
-where
-    F: Future<Output = Response> + Send + 'static,
-{
-    let Begun {
-        handler,
-        origin,
-        sample,
-    } = begun;
-    let scope = Scope::new(Arc::clone(&seam), held, origin);
-    let mut work = boxed(scope.run(async move {
-        let response = AssertUnwindSafe(work).catch_unwind().await;
-        drop(sample);
-        response
-    }));
-    if let Poll::Ready(outcome) = futures_util::poll!(&mut work) {
-        return outcome.unwrap_or_else(|_panic| {
-            Arc::clone(&seam).abort_after_panic(handler);
-            internal_error()
-        });
+impl Begun {
+    /// Runs the handler, whose work `work` makes of the guard. A refusal says that the instance has gone meanwhile.
+    fn run<W, Fut>(self, held: Held, work: W) -> HandlerFuture
+    where
+        W: FnOnce(Tracked) -> Result<Fut, Refusal>,
+        Fut: Future<Output = Response> + Send + 'static,
+    {
+        let seam = Arc::clone(self.tracked.seam());
+        let scope = Scope::new(Arc::clone(&seam), held, self.origin);
+        match work(self.tracked) {
+            Ok(work) => HandlerFuture::work(seam, self.handler, scope.run(work)),
+            Err(refusal) => HandlerFuture::ready(refusal.into_response()),
+        }
     }
-    let (answer, response) = oneshot::channel();
-    let domain = seam.domain().clone();
-    domain.spawn(async move {
-        let response = tokio::select! {
-            biased;
-            outcome = &mut work => outcome.unwrap_or_else(|_panic| {
-                Arc::clone(&seam).abort_after_panic(handler);
-                internal_error()
-            }),
-            () = seam.cut_off(WorkClass::Handler) => {
-                // The handler's cleanup runs before its client hears of it (H5.3).
-                drop(work);
-                Refusal::Aborted.into_response()
-            }
-        };
-        // A client that has left drops the answer, and with it a body that only it would have read.
-        let _ = answer.send(response);
-    });
-    response.await.unwrap_or_else(|_| Refusal::Aborted.into_response())
 }

@@ -29,7 +29,9 @@ pub enum ClusterError {
     #[error("cluster calls may be {MAX_CALL_DEPTH} deep; this one would be deeper")]
     DepthExceeded,
     /// No such namespace here, and no control plane to ask. Nothing was sent.
-    #[error("unknown cluster target {0}: no such namespace on this worker, and no pinboard configured")]
+    #[error(
+        "unknown cluster target {0}: no such namespace on this worker, and no pinboard configured"
+    )]
     UnknownTarget(String),
     /// No answer within the request's timeout. The call may have run.
     #[error("no answer within {0:?}")]
@@ -220,7 +222,9 @@ fn with_query(uri: &Uri, query: &impl Serialize) -> Result<Uri, String> {
         Some(before) if !before.is_empty() => format!("{}?{before}&{encoded}", uri.path()),
         _ => format!("{}?{encoded}", uri.path()),
     };
-    joined.parse().map_err(|error: http::uri::InvalidUri| error.to_string())
+    joined
+        .parse()
+        .map_err(|error: http::uri::InvalidUri| error.to_string())
 }
 
 impl fmt::Debug for ClusterRequest {

@@ -45,6 +45,10 @@ impl Context {
         Self { seam }
     }
 
+    pub(crate) fn seam(&self) -> &Seam {
+        &self.seam
+    }
+
     /// The id of this instance.
     pub fn id(&self) -> &str {
         self.seam.id()

@@ -7,6 +7,8 @@ pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod definition;
 pub(crate) mod expansion;
+pub(crate) mod handler;
+pub(crate) mod headers;
 pub(crate) mod instance;
 pub(crate) mod lease;
 pub(crate) mod lifespan;

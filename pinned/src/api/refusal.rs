@@ -22,6 +22,11 @@ pub(crate) fn detail_response(status: StatusCode, detail: &str) -> Response {
     response
 }
 
+/// The answer where there is no route (H1.7).
+pub(crate) fn not_found() -> Response {
+    detail_response(StatusCode::NOT_FOUND, "Not Found")
+}
+
 /// The answer to a fault: nothing of it leaves the process (H1.12).
 pub(crate) fn internal_error() -> Response {
     let mut response = Response::new(Body::from("Internal Server Error"));

@@ -5,8 +5,9 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 use super::auth::{AuthOutput, Connection, Denied};
-use super::call::{Call, HandlerFuture};
+use super::call::Call;
 use super::context::Context;
+use super::handler::HandlerFuture;
 
 /// The verb of a route (H1.8). `HEAD` is answered wherever `GET` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -65,6 +65,23 @@ impl Origin {
         }
     }
 
+    /// The activation of `seam`'s instance, for whatever runs here and now. A request that activates its own instance
+    /// is no link of its own: the setup is called by whoever called the request.
+    pub(crate) fn activation(seam: &Seam) -> Self {
+        CURRENT
+            .try_with(|scope| {
+                if same_instance(&scope.seam, seam) {
+                    Self {
+                        depth: scope.depth,
+                        parent: scope.parent.clone(),
+                    }
+                } else {
+                    Self::inside(scope.depth)
+                }
+            })
+            .unwrap_or_default()
+    }
+
     /// A call from the work that runs here and now.
     pub(crate) fn inside(depth: u32) -> Self {
         Self {
@@ -90,6 +107,12 @@ impl Scope {
             depth: origin.depth,
             parent: origin.parent,
         }
+    }
+
+    /// A request before its handler: it is authorized, its arguments are read, its instance is activated. What runs
+    /// there has the depth of the request and holds none of its turns yet.
+    pub(crate) fn entering(seam: Seam, origin: Origin) -> Self {
+        Self::new(seam, Held::Nothing, origin)
     }
 
     /// A task that this scope's request spawns.
@@ -161,9 +184,7 @@ pub(crate) fn chain_hold(seam: &Seam) -> ChainHold {
 /// Whether a handler or streaming body of `seam`'s instance runs here and now that takes turns as it needs them.
 pub(crate) fn is_own_work(seam: &Seam) -> bool {
     CURRENT
-        .try_with(|scope| {
-            matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam)
-        })
+        .try_with(|scope| matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam))
         .unwrap_or(false)
 }
 
@@ -171,7 +192,13 @@ pub(crate) fn is_own_work(seam: &Seam) -> bool {
 pub(crate) fn describe_chain(seam: &Seam, kind: TurnKind) -> String {
     let wish = format!("{}/{} ({})", seam.namespace(), seam.id(), kind.as_str());
     let mut links = CURRENT
-        .try_with(|scope| scope.chain().map(Scope::describe).collect::<Vec<_>>())
+        .try_with(|scope| {
+            let entering = |link: &&Scope| {
+                matches!(link.held, Held::Nothing) && same_instance(&link.seam, seam)
+            };
+            let links = scope.chain().skip_while(entering);
+            links.map(Scope::describe).collect::<Vec<_>>()
+        })
         .unwrap_or_default();
     links.reverse();
     links.push(wish);

@@ -53,6 +53,13 @@ pub(crate) enum WorkClass {
     Stream,
 }
 
+/// Work that counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    pub(crate) class: WorkClass,
+    /// When its request was admitted; the duration since then is sampled at its end (H5.9).
+    pub(crate) started: Option<Instant>,
+}
 
 /// What came of asking to begin.
 pub(crate) enum Begin {
@@ -122,10 +129,11 @@ pub(crate) trait InstanceSeam: Send + Sync + 'static {
     fn take_turn(&self, turn: TurnKind, hold: ChainHold) -> Result<TurnAnswer, Refusal>;
     /// Work ends, a turn is given back, or both; in one step. `torn`: a panic passed through the holder of the turn,
     /// so nobody may see the instance again.
-    fn finish(self: Arc<Self>, work: Option<WorkClass>, turn: Option<TurnKind>, torn: bool);
+    fn finish(self: Arc<Self>, work: Option<Work>, turn: Option<TurnKind>, torn: bool);
     /// A handler ends and its streaming body begins, in one step. `None`: the instance is gone, end the body.
     fn finish_into_stream(
         self: Arc<Self>,
+        work: Work,
         turn: Option<TurnKind>,
         stream: Arc<dyn OpenStream>,
     ) -> Option<u64>;

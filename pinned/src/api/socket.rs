@@ -12,7 +12,6 @@ use futures_util::FutureExt;
 use http::StatusCode;
 use parking_lot::Mutex;
 
-use super::call::Sample;
 use super::lifespan::{BoxError, causes};
 use super::refusal::{Refusal, Unavailable, empty_response, internal_error};
 use super::scope::Scope;
@@ -133,7 +132,8 @@ impl Session {
         let failure = SocketFailure::Failed {
             message: message.to_owned(),
         };
-        self.say_and_end(&failure, close_code::INTERNAL_ERROR, message).await;
+        self.say_and_end(&failure, close_code::INTERNAL_ERROR, message)
+            .await;
     }
 
     async fn say_and_end(&self, failure: &SocketFailure, code: u16, reason: &str) {
@@ -178,7 +178,9 @@ impl Session {
                     .await;
             }
             Unavailable::Refused(refusal) => {
-                self.control.end(close_code::INTERNAL_ERROR, refusal.detail()).await;
+                self.control
+                    .end(close_code::INTERNAL_ERROR, refusal.detail())
+                    .await;
             }
         }
         empty_response(StatusCode::FORBIDDEN)
@@ -190,7 +192,6 @@ impl Session {
         self,
         tracked: Tracked,
         handler: &'static str,
-        sample: Sample,
         scope: Scope,
         run: F,
     ) -> Response
@@ -201,13 +202,17 @@ impl Session {
     {
         let seam = Arc::clone(tracked.seam());
         let upgrade = self.control.upgrade();
-        let mut work = boxed(scope.run(AssertUnwindSafe(async move {
-            match S::from_upgrade(upgrade).await {
-                Ok(socket) => run(socket).await,
-                Err(error) => Err(error).into_socket_return(),
-            }
-        })
-        .catch_unwind()));
+        let mut work = boxed(
+            scope.run(
+                AssertUnwindSafe(async move {
+                    match S::from_upgrade(upgrade).await {
+                        Ok(socket) => run(socket).await,
+                        Err(error) => Err(error).into_socket_return(),
+                    }
+                })
+                .catch_unwind(),
+            ),
+        );
         let outcome = tokio::select! {
             biased;
             // First: a handler that fails because its instance is gone is cut off rather than at fault.
@@ -253,7 +258,6 @@ impl Session {
                 Refusal::Aborted.into_response()
             }
         };
-        drop(sample);
         drop(tracked);
         response
     }
@@ -261,7 +265,9 @@ impl Session {
     async fn end_faulty(&self) -> Response {
         let response = internal_error();
         if self.control.is_accepted() {
-            self.control.end(close_code::INTERNAL_ERROR, "internal error").await;
+            self.control
+                .end(close_code::INTERNAL_ERROR, "internal error")
+                .await;
         }
         response
     }

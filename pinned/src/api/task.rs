@@ -52,6 +52,5 @@ impl<E: Into<BoxError> + Send + 'static> TaskOutput for Result<(), E> {
 
 /// Whether an eviction request stands anywhere in the chain of causes.
 fn asks_to_yield(error: &(dyn Error + 'static)) -> bool {
-    causes(error)
-        .any(|error| error.is::<EvictionRequested>())
+    causes(error).any(|error| error.is::<EvictionRequested>())
 }

@@ -11,15 +11,16 @@ use tokio::sync::{
 };
 
 use super::definition::{PinnedApi, Slot};
+use super::headers::strike;
 use super::refusal::Refusal;
 use super::scope::{HoldMark, chain_hold, describe_chain, is_own_work};
-use super::seam::{Seam, TurnAnswer, TurnKind, WorkClass};
+use super::seam::{Seam, TurnAnswer, TurnKind, Work, WorkClass};
 use super::stream::track;
 
 /// Work that counts, a turn that is held, or both. Dropping it ends them in one step.
 pub(crate) struct Tracked {
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: Option<TurnKind>,
     _mark: Option<HoldMark>,
     ended: bool,
@@ -27,7 +28,7 @@ pub(crate) struct Tracked {
 
 impl Tracked {
     /// Wraps what `seam` has already counted.
-    pub(crate) fn adopt(seam: Seam, work: Option<WorkClass>, turn: Option<TurnKind>) -> Self {
+    pub(crate) fn adopt(seam: Seam, work: Option<Work>, turn: Option<TurnKind>) -> Self {
         Self {
             seam,
             work,
@@ -46,8 +47,8 @@ impl Tracked {
     pub(crate) fn answer(mut self, mut response: Response) -> Response {
         self.ended = true;
         // Only a host may promise that nothing has run; a handler's own answer, or one that it relays, says otherwise.
-        response.headers_mut().remove(REFUSAL);
-        track(&self.seam, self.turn, response)
+        strike(response.headers_mut(), &REFUSAL);
+        track(&self.seam, self.work, self.turn, response)
     }
 }
 
@@ -65,7 +66,7 @@ impl Drop for Tracked {
 /// Work that waits for its turn. Dropping it leaves the queue, or gives back a turn granted in the meantime.
 struct Waiting {
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: TurnKind,
     answer: oneshot::Receiver<Result<(), Refusal>>,
     settled: bool,
@@ -106,7 +107,7 @@ impl Drop for Waiting {
 /// `work` counts already; it ends with the returned guard, or before this returns an error.
 pub(crate) async fn settle_turn(
     seam: Seam,
-    work: Option<WorkClass>,
+    work: Option<Work>,
     turn: TurnKind,
     answer: TurnAnswer,
 ) -> Result<Tracked, Refusal> {

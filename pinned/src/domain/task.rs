@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -66,6 +67,8 @@ pub struct TaskHandle<T> {
 
 enum Inner<T> {
     Tokio(JoinHandle<T>),
+    /// There was no runtime to run it.
+    Dropped,
     Custom {
         result: oneshot::Receiver<Result<T, TaskError>>,
         task: Box<dyn SpawnedTask>,
@@ -77,6 +80,7 @@ impl<T> TaskHandle<T> {
     pub fn abort(&self) {
         match &self.inner {
             Inner::Tokio(task) => task.abort(),
+            Inner::Dropped => {}
             Inner::Custom { task, .. } => task.abort(),
         }
     }
@@ -86,6 +90,7 @@ impl<T> TaskHandle<T> {
     pub fn is_finished(&self) -> bool {
         match &self.inner {
             Inner::Tokio(task) => task.is_finished(),
+            Inner::Dropped => true,
             Inner::Custom { task, .. } => task.is_finished(),
         }
     }
@@ -102,6 +107,7 @@ impl<T> Future for TaskHandle<T> {
                     Err(_) => TaskError::Cancelled,
                 })
             }
+            Inner::Dropped => Err(TaskError::Cancelled),
             // The sender goes away unused only when the task is dropped unfinished.
             Inner::Custom { result, .. } => {
                 ready!(result.poll_unpin(cx)).unwrap_or(Err(TaskError::Cancelled))
@@ -125,8 +131,8 @@ impl<T> fmt::Debug for TaskHandle<T> {
 impl Domain {
     /// Starts `future` as a task of its own.
     ///
-    /// # Panics
-    /// On the real domain, when called outside a tokio runtime.
+    /// On the real domain, outside a tokio runtime, there is nowhere for it to run: it is dropped, and its handle says
+    /// [`TaskError::Cancelled`]. So a guard that is dropped after its runtime has ended does not panic.
     ///
     /// ```
     /// # use pinned::domain::Domain;
@@ -141,7 +147,10 @@ impl Domain {
         F::Output: Send + 'static,
     {
         let inner = match &self.world {
-            World::Real(_) => Inner::Tokio(tokio::spawn(future)),
+            World::Real(_) => match Handle::try_current() {
+                Ok(runtime) => Inner::Tokio(runtime.spawn(future)),
+                Err(_) => Inner::Dropped,
+            },
             World::Custom(backend) => {
                 let (sender, result) = oneshot::channel();
                 let task = backend.spawn(Box::pin(async move {

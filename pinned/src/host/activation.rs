@@ -9,12 +9,12 @@ use futures_util::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::close::CloseJob;
-use super::record::{Closing, Phase, Record, Stage};
+use super::record::{Phase, Record, Stage};
 use crate::api::context::Context;
 use crate::api::definition::AnySlot;
 use crate::api::lifespan::SetupError;
 use crate::api::refusal::{Refusal, Unavailable};
-use crate::api::scope::{ChainHold, Held, Origin, Scope, chain_hold, current_depth, describe_chain};
+use crate::api::scope::{ChainHold, Held, Origin, Scope, chain_hold, describe_chain};
 use crate::api::seam::{Seam, TurnKind, boxed};
 
 /// An activation that callers wait for together.
@@ -129,7 +129,7 @@ impl Record {
     async fn start_activation(record: &Arc<Self>, activation: &Arc<Activation>) {
         let permits = Arc::clone(&record.host.activations);
         let permit = Arc::clone(&permits).try_acquire_owned().ok();
-        let origin = Origin::inside(current_depth());
+        let origin = Origin::activation(&(Arc::clone(record) as Seam));
         let mut work = boxed({
             let (record, activation) = (Arc::clone(record), Arc::clone(activation));
             async move {
@@ -168,9 +168,7 @@ impl Record {
             Outcome::Built(slot) => self.become_live(&activation, slot),
             Outcome::Failed(error) => self.fail_activation(&activation, error).await,
             Outcome::CutOff => {
-                activation.report(Progress::Ended(Err(Unavailable::Refused(
-                    Refusal::Aborted,
-                ))));
+                activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));
             }
         }
     }
@@ -215,9 +213,7 @@ impl Record {
             activation.report(Progress::Ended(Ok(())));
         } else {
             drop(state);
-            activation.report(Progress::Ended(Err(Unavailable::Refused(
-                Refusal::Aborted,
-            ))));
+            activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));
         }
     }
 
@@ -235,15 +231,13 @@ impl Record {
         let failure = Unavailable::SetupFailed(Arc::new(error));
         let mine = {
             let mut state = self.lock();
-            let mine = matches!(state.phase, Phase::Activating(_));
-            if mine {
-                state.phase = Phase::Closing(Closing { releasing: false });
-            }
-            mine
+            self.begin_closing(&mut state, false).is_some()
         };
         if mine {
             self.raise_stage(Stage::CutWork);
-            CloseJob::after_failed_activation(Arc::clone(self)).run().await;
+            CloseJob::after_failed_activation(Arc::clone(self))
+                .run()
+                .await;
         }
         activation.report(Progress::Ended(Err(failure)));
     }

@@ -8,7 +8,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 
 use super::activation::Activation;
-use super::record::{CloseKind, Phase, Record, Stage};
+use super::core::Service;
+use super::fence::Fence;
+use super::record::{Closing, Phase, Record, Stage, State};
+use crate::api::lease::LeaseHooks;
 use crate::api::lifespan::BoxError;
 use crate::api::scope::{Held, Origin, Scope};
 use crate::api::seam::{Seam, TurnKind};
@@ -16,6 +19,81 @@ use crate::domain::TaskError;
 
 /// How long a close waits for its release to be acknowledged (H11.7), and before it for turns to come back.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The two kinds of close (H11.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CloseKind {
+    /// Idle: nothing runs; keeps the placement if the host is told to.
+    Plain,
+    /// Everything else: cuts off what runs and hands the placement back.
+    Cancelling,
+}
+
+impl Record {
+    pub(super) fn close(self: &Arc<Self>, kind: CloseKind) {
+        let mut state = self.lock();
+        let job = self.close_locked(&mut state, kind);
+        drop(state);
+        self.launch(job);
+    }
+
+    /// Decides a close; visible to every admission from here on (H3.10).
+    #[must_use]
+    pub(super) fn close_locked(
+        self: &Arc<Self>,
+        state: &mut State,
+        kind: CloseKind,
+    ) -> Option<CloseJob> {
+        let cancelling = kind == CloseKind::Cancelling;
+        let job = if let Phase::Closing(closing) = &mut state.phase {
+            // H11.1: nothing changes, but a cancelling close makes a kept one hand the placement back.
+            closing.releasing |= cancelling;
+            self.changed.notify_waiters();
+            None
+        } else {
+            let releasing = cancelling || self.host.options.release_placement_on_idle;
+            let before = self.begin_closing(state, releasing)?;
+            Some(CloseJob::new(Arc::clone(self), before, kind))
+        };
+        if cancelling {
+            // First: a handler that is cut off in the middle of a change gives its turn to nobody.
+            state.turns.seal();
+            self.raise_stage(Stage::CutWork);
+        }
+        job
+    }
+
+    /// From open to closing: the phase before, or `None` when it was not open. Its timers stop in the same step, and
+    /// none is set again after it.
+    pub(super) fn begin_closing(&self, state: &mut State, releasing: bool) -> Option<Phase> {
+        if !state.phase.is_open() {
+            return None;
+        }
+        let timers = &self.host.timers;
+        timers.disarm(&mut state.idle_timer, &mut state.deadline_timer);
+        Some(std::mem::replace(
+            &mut state.phase,
+            Phase::Closing(Closing { releasing }),
+        ))
+    }
+
+    /// Starts what a transition decided.
+    pub(super) fn launch(&self, job: Option<CloseJob>) {
+        if let Some(job) = job {
+            job.launch();
+        }
+    }
+
+    /// Out of the directory, unless a placement is still to be handed back: its fence, and what is dropped after.
+    pub(super) fn become_closed(&self, handed_back: bool) -> Option<(Option<Fence>, LeaseHooks)> {
+        let mut state = self.lock();
+        if matches!(&state.phase, Phase::Closing(closing) if closing.releasing && !handed_back) {
+            return None;
+        }
+        state.phase = Phase::Closed;
+        Some((state.fence, std::mem::take(&mut state.hooks)))
+    }
+}
 
 /// A close that was decided and is to be carried out.
 #[must_use = "a close that is not launched leaves its record closing for ever"]
@@ -55,24 +133,27 @@ impl CloseJob {
     }
 
     pub(super) fn launch(self) {
-        let domain = self.record.host.env.domain.clone();
-        domain.spawn(self.run());
+        let host = Arc::clone(&self.record.host);
+        // Whoever dropped the last thing that kept the instance need not be on a thread of the runtime.
+        let _entered = host.runtime.get().map(tokio::runtime::Handle::enter);
+        host.env.domain.spawn(self.run());
     }
 
     pub(super) async fn run(self) {
         let record = &self.record;
-        self.stop_timers();
         if let Some(activation) = &self.activation {
             activation.ended().await;
         }
         self.count();
-        // Cut off already when the close is a cancelling one; the cleanup of a plain one is what it waits for.
-        record.wait_until(|record| !record.lock().is_working()).await;
+        // Cut off by now; what is waited for is its cleanup. A plain close finds nothing here.
+        record
+            .wait_until(|record| !record.lock().is_working())
+            .await;
         let torn_down = self.tear_down().await;
         let durable = self.flush().await;
         let clean = torn_down && durable && !self.failed_activation;
-        // After a failed flush only a cancelling close fences the epoch off (H11.6).
-        let fence = clean || (!self.failed_activation && (durable || self.kind == CloseKind::Cancelling));
+        let fence = !self.failed_activation && (durable || self.fences_undurable());
+        let mut log = record.log.as_ref();
         let mut released = false;
         loop {
             if !released && fence && self.is_releasing() {
@@ -80,21 +161,16 @@ impl CloseJob {
                 self.release(clean).await;
             }
             self.end_everything().await;
+            if let Some(log) = log.take() {
+                log.dispose();
+            }
             // A close that was to keep the placement may have been told otherwise meanwhile (H13.3).
-            if self.leave_directory(released || !fence) {
+            if record.host.directory.remove(record, released || !fence) {
                 break;
             }
         }
         record.changed.notify_waiters();
         record.host.changed.notify_waiters();
-    }
-
-    fn stop_timers(&self) {
-        let record = &self.record;
-        let mut state = record.lock();
-        let timers = &record.host.timers;
-        timers.arm_deadline(record, &mut state.deadline_timer, None);
-        timers.arm_idle(record, &mut state.idle_timer, None);
     }
 
     fn count(&self) {
@@ -119,11 +195,18 @@ impl CloseJob {
     async fn tear_down(&self) -> bool {
         let record = &self.record;
         record.seal_turns();
-        // A stream or a socket may hold a turn still. One that does not give it back in time, such as for a client
-        // that has stalled, is ended early: nothing may keep the instance from its end.
+        // Streams and sockets run on, and may hold a turn: the value is not torn down under them. One that keeps its
+        // turn would hold the close up for as long as its client likes, so it ends before the release (H11.8).
         let free = record.wait_until(Record::turns_are_free);
-        if record.host.env.domain.timeout(PATIENCE, free).await.is_err() {
-            self.end_everything().await;
+        if record
+            .host
+            .env
+            .domain
+            .timeout(PATIENCE, free)
+            .await
+            .is_err()
+        {
+            self.cut_streams();
             record.wait_until(Record::turns_are_free).await;
         }
         let Some(slot) = record.slot.get() else {
@@ -138,13 +221,31 @@ impl CloseJob {
     }
 
     async fn flush(&self) -> bool {
-        match &self.record.log {
-            None => true,
-            Some(log) => {
-                let flushed = log.wait().await;
-                self.succeeded(flushed, "the durability log failed; the placement is not released")
-            }
+        let record = &self.record;
+        let Some(log) = record.log.clone() else {
+            return true;
+        };
+        let flushed = AssertUnwindSafe(async move { log.wait().await })
+            .catch_unwind()
+            .await;
+        let flushed = flushed.unwrap_or_else(|_| Err("the log panicked".into()));
+        if let Err(error) = &flushed
+            && record.host.service() == Service::Stopped
+        {
+            // The one failure of a close that whoever shuts down has to hear of (H11.6).
+            let failure = format!("{}/{}: {error}", record.host.namespace, record.key());
+            record.host.failures.lock().push(failure);
         }
+        self.succeeded(
+            flushed,
+            "the durability log failed; the placement is not released",
+        )
+    }
+
+    /// After a failed flush, only a close that was forced fences the epoch off (H11.6).
+    fn fences_undurable(&self) -> bool {
+        let record = &self.record;
+        self.kind == CloseKind::Cancelling && !record.view(&record.lock()).winding_down
     }
 
     fn succeeded(&self, outcome: Result<(), BoxError>, failure: &'static str) -> bool {
@@ -172,10 +273,16 @@ impl CloseJob {
         let record = &self.record;
         let epoch = {
             let mut state = record.lock();
-            if let Some(fence) = &mut state.fence {
+            let epoch = state.epoch;
+            // A request that this close refused may have brought a higher epoch, which is not this instance's to end.
+            if let Some(fence) = state
+                .fence
+                .as_mut()
+                .filter(|fence| Some(fence.epoch) == epoch)
+            {
                 fence.released = true;
             }
-            state.fence.map(|fence| fence.epoch)
+            epoch
         };
         let host = &record.host;
         let Some(placements) = host.env.placements.as_ref().filter(|_| clean) else {
@@ -201,37 +308,17 @@ impl CloseJob {
 
     /// Ends every stream, socket and late task, until none is left.
     async fn end_everything(&self) {
-        let record = &self.record;
-        record.raise_stage(Stage::CutAll);
-        for stream in record.take_streams() {
-            stream.end();
-        }
-        record
-            .wait_until(|record| {
-                let state = record.lock();
-                !state.is_working() && !state.has_sockets()
-            })
+        self.cut_streams();
+        self.record
+            .wait_until(|record| !record.lock().has_work())
             .await;
     }
 
-    /// Takes the record out, unless it is still to hand its placement back.
-    fn leave_directory(&self, done: bool) -> bool {
-        let record = &self.record;
-        let fence = {
-            let mut state = record.lock();
-            let owes = matches!(&state.phase, Phase::Closing(closing) if closing.releasing);
-            if owes && !done {
-                return false;
-            }
-            state.phase = Phase::Closed;
-            state.hooks = Default::default();
-            state.fence
-        };
-        if let Some(log) = &record.log {
-            log.dispose();
+    fn cut_streams(&self) {
+        self.record.raise_stage(Stage::CutAll);
+        for stream in self.record.take_streams() {
+            stream.end();
         }
-        record.host.directory.remove(record, fence, record.now());
-        true
     }
 }
 
@@ -246,4 +333,3 @@ fn report_release(record: &Record, outcome: Result<Result<(), BoxError>, TaskErr
         );
     }
 }
-

@@ -1,11 +1,13 @@
 //! One namespace on one worker.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Notify, Semaphore};
 
+use super::close::CloseKind;
 use super::directory::Directory;
 use super::env::WorkerEnv;
 use super::metrics::HostMetrics;
@@ -36,6 +38,10 @@ pub(crate) struct Host {
     pub(super) counts: Counts,
     /// Told when a record leaves, a late release ends, or a drain begins.
     pub(super) changed: Notify,
+    /// Durability failures of closes during the shutdown (H11.6).
+    pub(super) failures: Mutex<Vec<String>>,
+    /// Where closes run, whichever thread decides them.
+    pub(super) runtime: OnceLock<Runtime>,
     service: AtomicU8,
     sweeper: Mutex<Option<TaskHandle<()>>>,
 }
@@ -76,6 +82,8 @@ impl Host {
             draining: AtomicBool::new(false),
             counts: Counts::default(),
             changed: Notify::new(),
+            failures: Mutex::new(Vec::new()),
+            runtime: OnceLock::new(),
             service: AtomicU8::new(Service::NotStarted as u8),
             sweeper: Mutex::new(None),
             audience,
@@ -109,6 +117,10 @@ impl Host {
                 Ordering::Acquire,
             )
             .map_err(|_| Error::AlreadyStarted)?;
+        if let Ok(runtime) = Runtime::try_current() {
+            // The one start there is.
+            let _ = self.runtime.set(runtime);
+        }
         let sweeper = self.env.domain.spawn(super::sweep::run(Arc::clone(self)));
         *self.sweeper.lock() = Some(sweeper);
         Ok(())
@@ -123,19 +135,16 @@ impl Host {
         }
     }
 
-    /// Closes every instance and waits until each is gone.
-    pub(crate) async fn close_all(&self) {
-        for record in self.directory.records() {
-            record.close(super::record::CloseKind::Cancelling);
-        }
-        self.wait_empty().await;
-    }
-
     /// Aborts every instance, without waiting.
     pub(crate) fn abort_all(&self) {
         for record in self.directory.records() {
-            record.close(super::record::CloseKind::Cancelling);
+            record.close(CloseKind::Cancelling);
         }
+    }
+
+    /// What went wrong in the closes of the shutdown.
+    pub(crate) fn take_failures(&self) -> Vec<String> {
+        std::mem::take(&mut self.failures.lock())
     }
 
     /// Whether no record, unfinished close or late release is left (H10.12).

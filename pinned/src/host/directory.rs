@@ -88,28 +88,35 @@ impl Directory {
             .is_ok()
     }
 
-    /// Takes `record` out, and keeps its fence.
-    pub(super) fn remove(&self, record: &Arc<Record>, fence: Option<Fence>, now: Instant) {
+    /// Takes `record` out and keeps its fence, unless it still owes a release.
+    ///
+    /// The record turns closed behind the shard's lock: nobody finds it here after that, and nobody finds the id free
+    /// before.
+    pub(super) fn remove(&self, record: &Arc<Record>, handed_back: bool) -> bool {
+        let now = record.now();
         let (hash, shard) = self.locate(record.key());
         let mut shard = shard.write();
-        let Ok(entry) = shard
+        let Some((fence, hooks)) = record.become_closed(handed_back) else {
+            return false;
+        };
+        if let Ok(entry) = shard
             .records
             .find_entry(hash, |known| Arc::ptr_eq(known, record))
-        else {
-            return;
-        };
-        entry.remove();
+        {
+            entry.remove();
+            self.len.fetch_sub(1, Ordering::AcqRel);
+        }
         if let Some(fence) = fence {
-            shard.fences.insert(
-                record.key().into(),
-                Remembered {
-                    fence,
-                    updated: now,
-                },
-            );
+            let remembered = Remembered {
+                fence,
+                updated: now,
+            };
+            shard.fences.insert(record.key().into(), remembered);
         }
         drop(shard);
-        self.len.fetch_sub(1, Ordering::AcqRel);
+        // User code that may ask its instance something: no lock is held.
+        drop(hooks);
+        true
     }
 
     /// Forgets fences that are older than `life` (H12.7).
@@ -181,9 +188,13 @@ impl Host {
             Fence::admit(&mut fence, epoch)?;
             // The fence moves even if a later step refuses (H3.3).
             if let Some(fence) = fence {
-                shard
-                    .fences
-                    .insert(id.into(), Remembered { fence, updated: now });
+                shard.fences.insert(
+                    id.into(),
+                    Remembered {
+                        fence,
+                        updated: now,
+                    },
+                );
             }
         }
         if !self.env.lease.healthy() {
@@ -200,10 +211,14 @@ impl Host {
         }
         let record = Record::new(Arc::clone(self), id, fence);
         shard.fences.remove(id);
-        shard.records.insert_unique(hash, Arc::clone(&record), |record| {
-            directory.hasher.hash_one(record.key())
-        });
+        shard
+            .records
+            .insert_unique(hash, Arc::clone(&record), |record| {
+                directory.hasher.hash_one(record.key())
+            });
         drop(shard);
+        // Cold records are swept like others: an authorizer may take for ever (H8.4).
+        record.arm_first_sweep(&mut record.lock(), now);
         Ok(Some(record))
     }
 }

@@ -1,15 +1,20 @@
 //! From a request to its handler: the order of H1.6.
 
+use std::future::Future;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context as PollContext, Poll, ready};
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderMap, Method as HttpMethod, Request, StatusCode, header};
 use http_body::Body as _;
+use tokio::time::Instant;
 
 use super::core::Host;
 use super::directory::Admitted;
@@ -18,12 +23,14 @@ use super::record::Record;
 use super::routes::{Found, Matched};
 use crate::Attestation;
 use crate::api::auth::{AuthOutput, AuthRejected, Connection, Denied};
-use crate::api::call::{Call, Entry, RequestBody, RequestState, Sample};
+use crate::api::call::{Call, Entry, RequestBody, RequestState};
 use crate::api::context::Context;
-use crate::api::refusal::{Refusal, detail_response, internal_error};
+use crate::api::handler::HandlerFuture;
+use crate::api::headers::find;
+use crate::api::refusal::{Refusal, detail_response, internal_error, not_found};
 use crate::api::route::{AuthFn, Method, Route};
-use crate::api::scope::{ChainHold, Origin, chain_hold, describe_chain};
-use crate::api::seam::{Seam, TurnKind};
+use crate::api::scope::{ChainHold, Origin, Scope, chain_hold, describe_chain};
+use crate::api::seam::{Seam, TurnKind, boxed};
 
 /// Where in a request's path the id and what follows it stand.
 #[derive(Clone, Debug)]
@@ -47,80 +54,172 @@ pub(crate) enum Sender {
 /// An admitted request: the record counts it.
 pub(super) struct Admission {
     pub(super) record: Arc<Record>,
-    pub(super) seam: Seam,
     pub(super) entry: Entry,
-    pub(super) sample: Sample,
+}
+
+impl Admission {
+    fn new(record: Arc<Record>, started: Instant) -> Self {
+        let seam: Seam = Arc::clone(&record) as Seam;
+        Self {
+            entry: Entry::adopt(seam, Some(started)),
+            record,
+        }
+    }
+}
+
+/// A request whose route and sender are known.
+pub(super) struct Asked {
+    pub(super) request: Request<RequestBody>,
+    pub(super) attestation: Attestation,
+    pub(super) origin: Origin,
+}
+
+/// The answer to a request.
+///
+/// What can be done without waiting is done when it is made; for a route without an authorizer that is everything up
+/// to the handler, so that the hot path has no future around the handler's own.
+#[must_use = "a request is not answered until its future is polled"]
+pub(crate) struct Dispatch {
+    answer: Answer,
+    is_head: bool,
+}
+
+enum Answer {
+    Handler(HandlerFuture),
+    Waiting(BoxFuture<'static, Response>),
+}
+
+impl Answer {
+    fn ready(response: Response) -> Self {
+        Self::Handler(HandlerFuture::ready(response))
+    }
+}
+
+impl Future for Dispatch {
+    type Output = Response;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut PollContext<'_>) -> Poll<Response> {
+        let this = self.get_mut();
+        let response = match &mut this.answer {
+            Answer::Handler(handler) => ready!(Pin::new(handler).poll(cx)),
+            Answer::Waiting(waiting) => ready!(waiting.as_mut().poll(cx)),
+        };
+        Poll::Ready(if this.is_head {
+            without_body(response)
+        } else {
+            response
+        })
+    }
 }
 
 impl Host {
     /// Answers one request for `target`.
-    pub(crate) async fn dispatch(
+    pub(crate) fn dispatch(
         self: &Arc<Self>,
         target: Target,
         request: Request<RequestBody>,
         sender: Sender,
-    ) -> Response {
-        let is_head = request.method() == HttpMethod::HEAD;
-        let response = self.answer(target, request, sender).await;
-        if is_head { without_body(response) } else { response }
+    ) -> Dispatch {
+        Dispatch {
+            is_head: request.method() == HttpMethod::HEAD,
+            answer: self.answer(&target, request, sender),
+        }
     }
 
-    async fn answer(
+    fn answer(
         self: &Arc<Self>,
-        target: Target,
+        target: &Target,
         request: Request<RequestBody>,
         sender: Sender,
-    ) -> Response {
-        let rest = &request.uri().path()[target.rest.clone()];
-        let fixed = self
-            .routes
-            .find_fixed(rest, request.method(), request.headers());
-        let (route, request) = match fixed {
-            Some(Found::Route(route)) => (Some(route), request),
-            Some(Found::Wake) => (None, request),
-            Some(Found::MethodNotAllowed(allow)) => return super::routes::not_allowed(&allow),
-            None => {
-                let rest = rest.to_owned();
-                match self
-                    .routes
-                    .find_parametric(&rest, request.map(RequestBody::into_body))
-                {
-                    Matched::Route(route, request) => {
-                        (Some(route), request.map(RequestBody::Body))
-                    }
-                    Matched::Answer(response) => return response,
-                }
-            }
+    ) -> Answer {
+        let (route, request) = match self.route(target, request) {
+            Ok(routed) => routed,
+            Err(response) => return Answer::ready(response),
         };
         let (attestation, origin) = match self.identify(request.headers(), sender) {
             Ok(identity) => identity,
-            Err(refusal) => return self.refuse(route, refusal),
+            Err(refusal) => return Answer::ready(self.refuse(route, refusal)),
         };
-        let path = request.uri().path();
-        let id = match valid_id(&path[target.id.clone()]) {
+        let segment = &request.uri().path()[target.id.clone()];
+        let id = match valid_id(segment) {
             Ok(id) => id,
-            Err(refusal) => return self.refuse(route, refusal),
+            // An encoded slash makes two segments of the id, and such a path has no route (H1.2).
+            Err(_) if has_encoded_slash(segment) => return Answer::ready(not_found()),
+            Err(refusal) => return Answer::ready(self.refuse(route, refusal)),
         };
         let epoch = match placement_epoch(request.headers()) {
             Ok(epoch) => epoch,
-            Err(refusal) => return self.refuse(route, refusal),
+            Err(refusal) => return Answer::ready(self.refuse(route, refusal)),
         };
-        let is_socket = route.is_some_and(|route| route.spec.method() == Method::WebSocket);
-        if is_socket {
-            let id = id.into_owned();
-            let Some(route) = route else {
-                return internal_error();
+        if let Some(route) = route
+            && route.spec.method() == Method::WebSocket
+        {
+            let (host, id) = (Arc::clone(self), id.into_owned());
+            let asked = Asked {
+                request,
+                attestation,
+                origin,
             };
-            return self.serve_socket(route, &id, epoch, request, attestation, origin).await;
+            return Answer::Waiting(boxed(async move {
+                host.serve_socket(route, &id, epoch, asked).await
+            }));
         }
-        let admission = match self.enter(&id, epoch, Transport::Http).await {
-            Ok(admission) => admission,
-            Err(response) => return response,
+        let started = self.env.domain.monotonic();
+        let admitted = self.admit(&id, epoch);
+        let awaited = match admitted {
+            Admitted::AwaitClose(_) => Some(id.into_owned()),
+            _ => None,
         };
-        drop(id);
-        match route {
-            Some(route) => self.serve_http(route, admission, request, attestation, origin).await,
-            None => self.serve_wake(admission).await,
+        let asked = Asked {
+            request,
+            attestation,
+            origin,
+        };
+        match (admitted, awaited) {
+            (Admitted::Record(record), _) => {
+                self.serve(route, Admission::new(record, started), asked)
+            }
+            (admitted, None) => Answer::ready(self.turned_away(admitted, started, Transport::Http)),
+            (admitted, Some(id)) => {
+                let host = Arc::clone(self);
+                Answer::Waiting(boxed(async move {
+                    let entered = host.enter_after(admitted, &id, epoch, started, Transport::Http);
+                    match entered.await {
+                        Ok(admission) => match host.serve(route, admission, asked) {
+                            Answer::Handler(handler) => handler.await,
+                            Answer::Waiting(waiting) => waiting.await,
+                        },
+                        Err(response) => response,
+                    }
+                }))
+            }
+        }
+    }
+
+    /// The route of a request, which carries the parameters of its path then; `None` is the wake-up (H1.13).
+    fn route(
+        &self,
+        target: &Target,
+        request: Request<RequestBody>,
+    ) -> Result<(Option<&'static Route>, Request<RequestBody>), Response> {
+        let rest = &request.uri().path()[target.rest.clone()];
+        match self
+            .routes
+            .find_fixed(rest, request.method(), request.headers())
+        {
+            Some(Found::Route(route)) => Ok((Some(route), request)),
+            Some(Found::Wake) => Ok((None, request)),
+            Some(Found::MethodNotAllowed(allow)) => Err(super::routes::not_allowed(&allow)),
+            None => {
+                let rest = rest.to_owned();
+                let request = request.map(RequestBody::into_body);
+                match self.routes.find_parametric(&rest, request) {
+                    Matched::Route(route, request) => {
+                        Ok((Some(route), request.map(RequestBody::Body)))
+                    }
+                    Matched::Answer(response) => Err(response),
+                }
+            }
         }
     }
 
@@ -145,72 +244,121 @@ impl Host {
         transport: Transport,
     ) -> Result<Admission, Response> {
         let started = self.env.domain.monotonic();
-        let refuse = |refusal: Refusal| {
-            self.metrics
-                .took(self.env.domain.monotonic().saturating_duration_since(started));
-            refusal.into_response()
-        };
+        let admitted = self.admit(id, epoch);
+        self.enter_after(admitted, id, epoch, started, transport)
+            .await
+    }
+
+    async fn enter_after(
+        self: &Arc<Self>,
+        mut admitted: Admitted,
+        id: &str,
+        epoch: Option<u64>,
+        started: Instant,
+        transport: Transport,
+    ) -> Result<Admission, Response> {
         loop {
-            match self.admit(id, epoch) {
-                Admitted::Record(record) => {
-                    let seam: Seam = Arc::clone(&record) as Seam;
-                    return Ok(Admission {
-                        entry: Entry::adopt(Arc::clone(&seam)),
-                        sample: Sample::new(Arc::clone(&seam), started),
-                        record,
-                        seam,
-                    });
-                }
-                Admitted::Refused(refusal) => return Err(refuse(refusal)),
-                Admitted::Stopped => {
-                    self.metrics.request_failed("construct", transport);
-                    return Err(internal_error());
-                }
+            match admitted {
+                Admitted::Record(record) => return Ok(Admission::new(record, started)),
                 Admitted::AwaitClose(record) => {
-                    let seam: Seam = Arc::clone(&record) as Seam;
-                    if chain_hold(&seam) != ChainHold::Nothing {
-                        // Its own teardown waits for this call.
-                        let chain = describe_chain(&seam, TurnKind::Exclusive);
-                        return Err(refuse(Refusal::CallChain(chain)));
-                    }
-                    record.wait_for_successor().await.map_err(refuse)?;
+                    let successor = wait_for_successor(record).await;
+                    successor.map_err(|refusal| {
+                        self.turned_away(Admitted::Refused(refusal), started, transport)
+                    })?;
+                    admitted = self.admit(id, epoch);
                 }
+                other => return Err(self.turned_away(other, started, transport)),
             }
         }
     }
 
-    async fn serve_http(
+    /// The answer to a request that was not admitted.
+    fn turned_away(&self, admitted: Admitted, started: Instant, transport: Transport) -> Response {
+        match admitted {
+            Admitted::Refused(refusal) => {
+                let took = self
+                    .env
+                    .domain
+                    .monotonic()
+                    .saturating_duration_since(started);
+                self.metrics.took(took);
+                refusal.into_response()
+            }
+            _ => {
+                self.metrics.request_failed("construct", transport);
+                internal_error()
+            }
+        }
+    }
+
+    /// Authorizes an admitted request and brings it to its handler.
+    fn serve(
+        self: &Arc<Self>,
+        route: Option<&'static Route>,
+        admission: Admission,
+        asked: Asked,
+    ) -> Answer {
+        let host = Arc::clone(self);
+        match route.map(|route| (route, route.auth)) {
+            Some((route, None)) => {
+                let Admission { record, entry } = admission;
+                let (parts, body) = asked.request.into_parts();
+                Answer::Handler((route.handler)(Call {
+                    handler: route.spec.handler(),
+                    state: RequestState::new(record as Seam, asked.attestation, None),
+                    parts,
+                    body,
+                    origin: asked.origin,
+                    entry,
+                    session: None,
+                }))
+            }
+            Some((route, Some(authorize))) => {
+                let seam: Seam = Arc::clone(&admission.record) as Seam;
+                let scope = Scope::entering(seam, asked.origin.clone());
+                Answer::Waiting(boxed(scope.run(async move {
+                    host.authorize(route, authorize, admission, asked).await
+                })))
+            }
+            None => {
+                let seam: Seam = Arc::clone(&admission.record) as Seam;
+                let scope = Scope::entering(seam, asked.origin);
+                Answer::Waiting(boxed(
+                    scope.run(async move { host.serve_wake(admission).await }),
+                ))
+            }
+        }
+    }
+
+    async fn authorize(
         &self,
         route: &'static Route,
+        authorize: AuthFn,
         admission: Admission,
-        request: Request<RequestBody>,
-        attestation: Attestation,
-        origin: Origin,
+        asked: Asked,
     ) -> Response {
-        let (parts, body) = request.into_parts();
-        let (parts, auth) = match route.auth {
-            None => (parts, None),
-            Some(authorize) => {
-                let connection = Connection {
-                    parts,
-                    attestation: attestation.clone(),
-                    session: None,
-                };
-                let context = Context::new(Arc::clone(&admission.seam));
-                match run_authorizer(authorize, &context, &connection).await {
-                    Ok(output) => (connection.parts, Some(output)),
-                    Err(denied) => return self.deny(&admission.record, denied),
-                }
-            }
+        let Admission { record, entry } = admission;
+        let (parts, body) = asked.request.into_parts();
+        let connection = Connection {
+            parts,
+            attestation: asked.attestation,
+            session: None,
         };
+        let context = Context::new(Arc::clone(&record) as Seam);
+        let output = match run_authorizer(authorize, &context, &connection).await {
+            Ok(output) => output,
+            Err(denied) => return self.deny(&record, denied),
+        };
+        let Connection {
+            parts, attestation, ..
+        } = connection;
         let call = Call {
             handler: route.spec.handler(),
-            state: RequestState::new(admission.seam, attestation, auth),
+            state: RequestState::new(record as Seam, attestation, Some(output)),
             parts,
             body,
-            origin,
-            entry: admission.entry,
-            sample: admission.sample,
+            origin: asked.origin,
+            entry,
             session: None,
         };
         (route.handler)(call).await
@@ -268,7 +416,11 @@ impl Host {
     }
 
     /// Who calls, and how deep in a chain (H2.1, W8.6, W14.3).
-    fn identify(&self, headers: &HeaderMap, sender: Sender) -> Result<(Attestation, Origin), Refusal> {
+    fn identify(
+        &self,
+        headers: &HeaderMap,
+        sender: Sender,
+    ) -> Result<(Attestation, Origin), Refusal> {
         match sender {
             Sender::Inside {
                 attestation,
@@ -281,7 +433,9 @@ impl Host {
                 }
                 let attestation = verified.unwrap_or(Attestation::Anonymous);
                 let depth = match &attestation {
-                    Attestation::Instance { depth, .. } => u32::try_from(*depth).unwrap_or(u32::MAX),
+                    Attestation::Instance { depth, .. } => {
+                        u32::try_from(*depth).unwrap_or(u32::MAX)
+                    }
                     _ => 0,
                 };
                 Ok((attestation, Origin::outside(depth)))
@@ -290,7 +444,9 @@ impl Host {
     }
 
     fn verify(&self, headers: &HeaderMap) -> Option<Attestation> {
-        let token = headers.get(pinned_wire::headers::ATTESTATION)?.to_str().ok()?;
+        let token = find(headers, &pinned_wire::headers::ATTESTATION)?
+            .to_str()
+            .ok()?;
         let session = self
             .env
             .placements
@@ -302,6 +458,18 @@ impl Host {
         };
         claims.map(Attestation::from)
     }
+}
+
+/// Waits until `record` has gone, unless that wait would never end: its own teardown may be what waits (H3.9).
+pub(super) async fn wait_for_successor(record: Arc<Record>) -> Result<(), Refusal> {
+    let seam: Seam = Arc::clone(&record) as Seam;
+    if chain_hold(&seam) != ChainHold::Nothing {
+        return Err(Refusal::CallChain(describe_chain(
+            &seam,
+            TurnKind::Exclusive,
+        )));
+    }
+    record.wait_for_successor().await
 }
 
 /// Runs an authorizer; its panic is a fault like any other.
@@ -325,8 +493,12 @@ pub(super) fn valid_id(segment: &str) -> Result<std::borrow::Cow<'_, str>, Refus
     }
 }
 
+fn has_encoded_slash(segment: &str) -> bool {
+    pinned_wire::ids::decode_id(segment).is_ok_and(|id| id.contains('/'))
+}
+
 fn placement_epoch(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
-    match headers.get(pinned_wire::headers::EPOCH) {
+    match find(headers, &pinned_wire::headers::EPOCH) {
         None => Ok(None),
         Some(value) => pinned_wire::epoch::parse(value.as_bytes())
             .map(Some)

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use super::core::Host;
 use super::directory::Admitted;
-use super::dispatch::valid_id;
 use super::wind_down::{Slot, deadline_after};
 use crate::api::call::Entry;
 use crate::api::definition::PinnedApi;
 use crate::api::instance::Instance;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::{ChainHold, chain_hold, describe_chain};
-use crate::api::seam::{Begin, InstanceSeam, Seam, TurnKind, WorkClass};
+use crate::api::seam::{Begin, InstanceSeam, Seam, TurnKind, Work, WorkClass};
 use crate::api::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
 
 /// One namespace of a worker, typed: calls into its instances without HTTP, and what governs them.
@@ -104,7 +103,7 @@ impl<T: PinnedApi> PinnedHost<T> {
     /// Cancel safe: an activation that was started goes on.
     pub async fn instance(&self, id: &str) -> Result<Instance<T>, Unavailable> {
         let seam = self.enter(id).await?;
-        let _entry = Entry::adopt(Arc::clone(&seam));
+        let _entry = Entry::adopt(Arc::clone(&seam), None);
         Arc::clone(&seam).activate().await?;
         Ok(Instance::new(seam))
     }
@@ -154,12 +153,15 @@ impl<T: PinnedApi> PinnedHost<T> {
 
     async fn begin(&self, id: &str, turn: TurnKind) -> Result<Tracked, Unavailable> {
         let seam = self.enter(id).await?;
-        let entry = Entry::adopt(Arc::clone(&seam));
+        let entry = Entry::adopt(Arc::clone(&seam), None);
         loop {
             match seam.begin(WorkClass::Handler, Some((turn, chain_hold(&seam)))) {
                 Begin::Started(answer) => {
                     entry.begun();
-                    let work = Some(WorkClass::Handler);
+                    let work = Some(Work {
+                        class: WorkClass::Handler,
+                        started: None,
+                    });
                     return match answer {
                         None => Ok(Tracked::adopt(seam, work, None)),
                         Some(answer) => Ok(settle_turn(seam, work, turn, answer).await?),
@@ -173,9 +175,11 @@ impl<T: PinnedApi> PinnedHost<T> {
 
     /// Admits a call, waiting for a close under way where that is the rule (H3.9).
     async fn enter(&self, id: &str) -> Result<Seam, Unavailable> {
-        let id = valid_id(id)?;
+        if let Some(reason) = pinned_wire::ids::invalid_id_reason(id) {
+            return Err(Refusal::InvalidId(reason).into());
+        }
         loop {
-            match self.host.admit(&id, None) {
+            match self.host.admit(id, None) {
                 Admitted::Record(record) => return Ok(record as Seam),
                 Admitted::Refused(refusal) => return Err(refusal.into()),
                 Admitted::Stopped => return Err(Refusal::NotServing.into()),

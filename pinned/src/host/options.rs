@@ -63,6 +63,12 @@ impl HostOptions {
         self
     }
 
+    /// The namespace that was set, for harnesses that fall back to one of their own.
+    #[doc(hidden)]
+    pub fn chosen_namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     setters! {
         /// How long an instance may be without work before it is evicted (300 s).
         idle_timeout: Duration;
@@ -86,10 +92,7 @@ impl HostOptions {
 
     pub(crate) fn resolve(&self, declared: &DeclaredOptions) -> Result<Resolved, Error> {
         let resolved = Resolved {
-            env: self
-                .env
-                .clone()
-                .or_else(|| declared.env.map(str::to_owned)),
+            env: self.env.clone().or_else(|| declared.env.map(str::to_owned)),
             idle_timeout: self
                 .idle_timeout
                 .or(declared.idle_timeout)
@@ -170,7 +173,10 @@ impl Resolved {
         }
         let counts = [
             ("max_instances", self.max_instances),
-            ("max_concurrent_activations", self.max_concurrent_activations),
+            (
+                "max_concurrent_activations",
+                self.max_concurrent_activations,
+            ),
             ("max_waiting", self.max_waiting),
         ];
         if let Some((option, _)) = counts.iter().find(|(_, value)| *value == 0) {

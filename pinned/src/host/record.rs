@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::activation::Activation;
-use super::close::CloseJob;
+use super::close::CloseKind;
 use super::core::Host;
 use super::fence::Fence;
 use super::timers::TimerKey;
@@ -24,7 +24,7 @@ use crate::api::definition::AnySlot;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
 use crate::api::scope::ChainHold;
-use crate::api::seam::{Begin, OpenStream, TurnKind, WorkClass};
+use crate::api::seam::{Begin, OpenStream, TurnKind, Work, WorkClass};
 use crate::durability::EffectLog;
 
 /// One instance of one id.
@@ -63,20 +63,18 @@ pub(super) enum Phase {
     Closed,
 }
 
+impl Phase {
+    /// Before any close: what timers may still be set for.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Cold | Self::Activating(_) | Self::Live)
+    }
+}
+
 /// A close under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closing {
     /// Whether the placement is to be handed back (H11.2, H13).
     pub(super) releasing: bool,
-}
-
-/// The two kinds of close (H11.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CloseKind {
-    /// Idle: waits for what runs; keeps the placement if the host is told to.
-    Plain,
-    /// Everything else: cuts off what runs and hands the placement back.
-    Cancelling,
 }
 
 pub(super) struct State {
@@ -85,14 +83,19 @@ pub(super) struct State {
     attached: u32,
     handlers: u32,
     tasks: u32,
+    /// Tasks that were spawned when the close had been decided (H7.3).
+    late_tasks: u32,
     sockets: u32,
     streams: BTreeMap<u64, Arc<dyn OpenStream>>,
     next_stream: u64,
-    turns: Turns,
+    pub(super) turns: Turns,
     pub(super) last_activity: Instant,
     /// Since when there has been no stream work (H9.2).
     pub(super) detached_since: Instant,
+    /// What is known of the id's epochs; a request that is refused may have moved it ahead of `epoch`.
     pub(super) fence: Option<Fence>,
+    /// The epoch that this instance serves at, and hands back (H3.11, H11.7).
+    pub(super) epoch: Option<u64>,
     pub(super) local: Option<Slot>,
     pub(super) operator: Option<Slot>,
     pub(super) reported: Reported,
@@ -127,12 +130,12 @@ impl Record {
     /// A cold record with its first request attached.
     pub(super) fn new(host: Arc<Host>, id: &str, fence: Option<Fence>) -> Arc<Self> {
         let now = host.env.domain.monotonic();
-        let epoch = fence.map_or(0, |fence| fence.epoch);
+        let epoch = fence.map(|fence| fence.epoch);
         let log = host
             .env
             .durability
             .as_ref()
-            .map(|store| store.open(&host.namespace, id, epoch));
+            .map(|store| store.open(&host.namespace, id, epoch.unwrap_or(0)));
         Arc::new(Self {
             host,
             id: id.into(),
@@ -143,6 +146,7 @@ impl Record {
                 attached: 1,
                 handlers: 0,
                 tasks: 0,
+                late_tasks: 0,
                 sockets: 0,
                 streams: BTreeMap::new(),
                 next_stream: 0,
@@ -150,6 +154,7 @@ impl Record {
                 last_activity: now,
                 detached_since: now,
                 fence,
+                epoch,
                 local: None,
                 operator: None,
                 reported: Reported::default(),
@@ -183,13 +188,10 @@ impl Record {
         if matches!(state.phase, Phase::Closed) {
             return Admission::Gone;
         }
-        if let Some(epoch) = epoch {
-            if let Err(refusal) = Fence::admit(&mut state.fence, epoch) {
-                return Admission::Refused(refusal);
-            }
-            if let Some(log) = &self.log {
-                log.advance_epoch(epoch);
-            }
+        if let Some(epoch) = epoch
+            && let Err(refusal) = Fence::admit(&mut state.fence, epoch)
+        {
+            return Admission::Refused(refusal);
         }
         if self.is_past_deadline(&state) {
             return Admission::Refused(Refusal::PastDeadline);
@@ -203,9 +205,21 @@ impl Record {
                 }
             }
             _ => {
+                if epoch > state.epoch {
+                    self.adopt_epoch(&mut state, epoch);
+                }
                 state.attached += 1;
                 Admission::Admitted
             }
+        }
+    }
+
+    /// The placement has moved on while the instance lived: it serves, writes and is handed back at the new epoch
+    /// from here on (H3.11).
+    fn adopt_epoch(&self, state: &mut State, epoch: Option<u64>) {
+        state.epoch = epoch;
+        if let Some((log, epoch)) = self.log.as_ref().zip(epoch) {
+            log.advance_epoch(epoch);
         }
     }
 
@@ -274,7 +288,7 @@ impl Record {
     /// Work ends, a turn comes back, or both.
     pub(super) fn finish_work(
         self: &Arc<Self>,
-        work: Option<WorkClass>,
+        work: Option<Work>,
         turn: Option<TurnKind>,
         torn: bool,
     ) {
@@ -289,8 +303,8 @@ impl Record {
         if let Some(kind) = turn {
             state.turns.give_back(kind);
         }
-        if let Some(class) = work {
-            match class {
+        if let Some(work) = work {
+            match work.class {
                 WorkClass::Handler => state.handlers -= 1,
                 WorkClass::Stream => {
                     state.sockets -= 1;
@@ -302,11 +316,21 @@ impl Record {
         job = job.or_else(|| self.settle_locked(&mut state, now));
         drop(state);
         self.launch(job);
+        self.sample(work, now);
+    }
+
+    fn sample(&self, work: Option<Work>, now: Instant) {
+        if let Some(started) = work.and_then(|work| work.started) {
+            self.host
+                .metrics
+                .took(now.saturating_duration_since(started));
+        }
     }
 
     /// A handler's answer goes on as a streaming body.
     pub(super) fn finish_into_stream(
         self: &Arc<Self>,
+        work: Work,
         turn: Option<TurnKind>,
         stream: Arc<dyn OpenStream>,
     ) -> Option<u64> {
@@ -328,6 +352,7 @@ impl Record {
         let job = self.settle_locked(&mut state, now);
         drop(state);
         self.launch(job);
+        self.sample(Some(work), now);
         key
     }
 
@@ -349,16 +374,27 @@ impl Record {
         self.launch(job);
     }
 
-    pub(super) fn task_started(&self) {
+    /// Counts a task, and says at which stage it is cut off: the cut of running work is not meant for what a cleanup
+    /// or a teardown spawns (H7.3).
+    pub(super) fn task_started(&self) -> Stage {
         let mut state = self.lock();
+        if !state.phase.is_open() {
+            state.late_tasks += 1;
+            return Stage::CutAll;
+        }
         state.tasks += 1;
         state.idle_told = false;
+        Stage::CutWork
     }
 
-    pub(super) fn task_ended(self: &Arc<Self>) {
+    /// `cut` is what [`Record::task_started`] said.
+    pub(super) fn task_ended(self: &Arc<Self>, cut: Stage) {
         let now = self.now();
         let mut state = self.lock();
-        state.tasks -= 1;
+        match cut {
+            Stage::CutAll => state.late_tasks -= 1,
+            Stage::CutWork | Stage::Running => state.tasks -= 1,
+        }
         state.last_activity = now;
         let job = self.settle_locked(&mut state, now);
         drop(state);
@@ -424,55 +460,10 @@ impl Record {
             _ => false,
         })
         .await;
-        if refused { Err(Refusal::Closing) } else { Ok(()) }
-    }
-
-    pub(super) fn close(self: &Arc<Self>, kind: CloseKind) {
-        let mut state = self.lock();
-        let job = self.close_locked(&mut state, kind);
-        drop(state);
-        self.launch(job);
-    }
-
-    /// Decides a close; visible to every admission from here on (H3.10).
-    #[must_use]
-    pub(super) fn close_locked(
-        self: &Arc<Self>,
-        state: &mut State,
-        kind: CloseKind,
-    ) -> Option<CloseJob> {
-        let cancelling = kind == CloseKind::Cancelling;
-        match &mut state.phase {
-            Phase::Closed => None,
-            Phase::Closing(closing) => {
-                // H11.1: nothing changes, but a cancelling close makes a kept one hand the placement back.
-                if cancelling {
-                    closing.releasing = true;
-                    state.turns.seal();
-                    self.raise_stage(Stage::CutWork);
-                    self.changed.notify_waiters();
-                }
-                None
-            }
-            Phase::Cold | Phase::Activating(_) | Phase::Live => {
-                let closing = Phase::Closing(Closing {
-                    releasing: cancelling || self.host.options.release_placement_on_idle,
-                });
-                let before = std::mem::replace(&mut state.phase, closing);
-                if cancelling {
-                    // First: a handler that is cut off in the middle of a change gives its turn to nobody.
-                    state.turns.seal();
-                    self.raise_stage(Stage::CutWork);
-                }
-                Some(CloseJob::new(Arc::clone(self), before, kind))
-            }
-        }
-    }
-
-    /// Starts what a transition decided.
-    pub(super) fn launch(&self, job: Option<CloseJob>) {
-        if let Some(job) = job {
-            job.launch();
+        if refused {
+            Err(Refusal::Closing)
+        } else {
+            Ok(())
         }
     }
 
@@ -481,7 +472,7 @@ impl Record {
         let state = self.lock();
         RecordStats {
             connections: state.connections(),
-            tasks: state.handlers + state.tasks,
+            tasks: state.handlers + state.tasks + state.late_tasks,
             idle: now.saturating_duration_since(state.last_activity),
             activated_at: state.activated_at,
         }
@@ -499,8 +490,9 @@ impl State {
         self.sockets > 0 || !self.streams.is_empty()
     }
 
-    pub(super) fn has_sockets(&self) -> bool {
-        self.sockets > 0
+    /// Whether anything at all runs; streams aside, which end without anybody's help.
+    pub(super) fn has_work(&self) -> bool {
+        self.is_working() || self.late_tasks > 0 || self.sockets > 0
     }
 
     fn connections(&self) -> u32 {

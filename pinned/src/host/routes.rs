@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tower::service_fn;
 use tower_service::Service;
 
-use crate::api::refusal::detail_response;
+use crate::api::refusal::{detail_response, not_found};
 use crate::api::route::{Method, Route};
 use crate::error::Error;
 
@@ -130,11 +130,12 @@ impl RouteTable {
     /// 404, or a redirect to the path with one slash more or less at its end (H1.7).
     fn not_found(&self, rest: &str, query: Option<&str>) -> Response {
         let other = match rest.strip_suffix('/') {
+            Some(shorter) if shorter.ends_with('/') => return not_found(),
             Some(shorter) => shorter.to_owned(),
             None => format!("{rest}/"),
         };
         if other.len() < 2 || !self.has_path(&other) {
-            return detail_response(StatusCode::NOT_FOUND, "Not Found");
+            return not_found();
         }
         // Relative to the last segment of the path that was asked for.
         let last = other.trim_end_matches('/').rsplit('/').next().unwrap_or("");
@@ -148,7 +149,7 @@ impl RouteTable {
                 response.headers_mut().insert(header::LOCATION, location);
                 response
             }
-            Err(_) => detail_response(StatusCode::NOT_FOUND, "Not Found"),
+            Err(_) => not_found(),
         }
     }
 
@@ -167,9 +168,13 @@ pub(super) enum Found {
 }
 
 impl Methods {
-    fn choose(&self, method: &http::Method, headers: &http::HeaderMap) -> Result<&'static Route, String> {
+    fn choose(
+        &self,
+        method: &http::Method,
+        headers: &http::HeaderMap,
+    ) -> Result<&'static Route, String> {
         let is_get = method == http::Method::GET || method == http::Method::HEAD;
-        let upgrade = crate::ws::is_upgrade(method, headers);
+        let upgrade = self.has_socket() && crate::ws::is_upgrade(method, headers);
         let route = self.0.iter().find(|route| match route.spec.method() {
             Method::WebSocket => upgrade,
             Method::Get => is_get && !upgrade,
@@ -184,6 +189,12 @@ impl Methods {
             })
         });
         route.copied().ok_or_else(|| self.allow())
+    }
+
+    fn has_socket(&self) -> bool {
+        self.0
+            .iter()
+            .any(|route| route.spec.method() == Method::WebSocket)
     }
 
     fn allow(&self) -> String {

@@ -11,15 +11,16 @@ use futures_util::future::BoxFuture;
 use http::Request;
 use tokio::time::Instant;
 
+use super::close::CloseKind;
 use super::metrics::Transport;
-use super::record::{CloseKind, Phase, Record, Stage};
+use super::record::{Phase, Record, Stage};
 use crate::api::cluster::ClusterError;
 use crate::api::definition::AnySlot;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::ChainHold;
 use crate::api::seam::{
-    Begin, InstanceSeam, OpenStream, TurnAnswer, TurnKind, WorkClass, boxed,
+    Begin, InstanceSeam, OpenStream, TurnAnswer, TurnKind, Work, WorkClass, boxed,
 };
 use crate::api::state::SharedState;
 use crate::api::task::{TaskEnd, TaskHandle};
@@ -63,7 +64,7 @@ impl InstanceSeam for Record {
 
     fn placement_epoch(&self) -> Result<u64, NoStateStore> {
         self.log.as_ref().ok_or(NoStateStore)?;
-        Ok(self.lock().fence.map_or(0, |fence| fence.epoch))
+        Ok(self.lock().epoch.unwrap_or(0))
     }
 
     fn winding_down(&self) -> bool {
@@ -82,9 +83,16 @@ impl InstanceSeam for Record {
 
     fn configure_hooks(&self, hooks: LeaseHooks) {
         let mut state = self.lock();
-        let known = &mut state.hooks;
-        known.on_wind_down = hooks.on_wind_down.or(known.on_wind_down.take());
-        known.on_idle = hooks.on_idle.or(known.on_idle.take());
+        let merged = LeaseHooks {
+            on_wind_down: hooks
+                .on_wind_down
+                .or_else(|| state.hooks.on_wind_down.clone()),
+            on_idle: hooks.on_idle.or_else(|| state.hooks.on_idle.clone()),
+        };
+        let replaced = std::mem::replace(&mut state.hooks, merged);
+        drop(state);
+        // User code that may ask its instance something: no lock is held.
+        drop(replaced);
     }
 
     fn abort(self: Arc<Self>) {
@@ -105,7 +113,7 @@ impl InstanceSeam for Record {
             tokio::select! {
                 biased;
                 end = AssertUnwindSafe(task).catch_unwind() => record.report_task(end),
-                () = record.wait_until(|record| record.stage() >= Stage::CutWork) => {}
+                () = record.wait_until(|record| record.stage() >= running.cut) => {}
             }
             drop(running);
         })
@@ -136,7 +144,11 @@ impl InstanceSeam for Record {
     }
 
     fn setup_failed(&self, websocket: bool) {
-        let transport = if websocket { Transport::WebSocket } else { Transport::Http };
+        let transport = if websocket {
+            Transport::WebSocket
+        } else {
+            Transport::Http
+        };
         self.host.metrics.request_failed("lifespan", transport);
     }
 
@@ -154,16 +166,17 @@ impl InstanceSeam for Record {
         Record::take_turn(self, turn, hold)
     }
 
-    fn finish(self: Arc<Self>, work: Option<WorkClass>, turn: Option<TurnKind>, torn: bool) {
+    fn finish(self: Arc<Self>, work: Option<Work>, turn: Option<TurnKind>, torn: bool) {
         self.finish_work(work, turn, torn);
     }
 
     fn finish_into_stream(
         self: Arc<Self>,
+        work: Work,
         turn: Option<TurnKind>,
         stream: Arc<dyn OpenStream>,
     ) -> Option<u64> {
-        Record::finish_into_stream(&self, turn, stream)
+        Record::finish_into_stream(&self, work, turn, stream)
     }
 
     fn stream_progressed(&self) {
@@ -201,18 +214,19 @@ impl InstanceSeam for Record {
 /// A background task that counts; ending it in any way counts it off.
 struct Running {
     record: Arc<Record>,
+    cut: Stage,
 }
 
 impl Running {
     fn new(record: Arc<Record>) -> Self {
-        record.task_started();
-        Self { record }
+        let cut = record.task_started();
+        Self { record, cut }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.record.task_ended();
+        self.record.task_ended(self.cut);
     }
 }
 

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::{Request, StatusCode};
+use http::StatusCode;
 use tokio::sync::oneshot;
 
 use super::core::Host;
-use super::dispatch::{Admission, into_head, run_authorizer};
+use super::dispatch::{Admission, Asked, into_head, run_authorizer};
 use super::metrics::Transport;
 use super::record::Record;
-use crate::Attestation;
 use crate::api::auth::{AuthRejected, Connection, Denied};
 use crate::api::call::{Call, RequestBody, RequestState};
 use crate::api::context::Context;
 use crate::api::refusal::empty_response;
 use crate::api::route::Route;
-use crate::api::scope::Origin;
+use crate::api::scope::{Origin, Scope};
+use crate::api::seam::Seam;
 use crate::api::socket::{FailureHooks, Session};
 use crate::ws::{SocketControl, close_code};
 
@@ -28,10 +28,13 @@ impl Host {
         route: &'static Route,
         id: &str,
         epoch: Option<u64>,
-        request: Request<RequestBody>,
-        attestation: Attestation,
-        origin: Origin,
+        asked: Asked,
     ) -> Response {
+        let Asked {
+            request,
+            attestation,
+            origin,
+        } = asked;
         let mut parts = into_head(request);
         // A request that can have no socket constructs nothing.
         let (control, answer) = match SocketControl::open(&mut parts, self.env.domain.clone()) {
@@ -53,10 +56,10 @@ impl Host {
         };
         let (answered, client) = oneshot::channel::<()>();
         let host = Arc::clone(self);
+        let scope = Scope::entering(Arc::clone(&admission.record) as Seam, origin.clone());
         self.env.domain.spawn(async move {
-            let response = host
-                .run_session(route, admission, connection, origin, client)
-                .await;
+            let session_end = host.run_session(route, admission, connection, origin, client);
+            let response = scope.run(session_end).await;
             // Of no effect where the socket was accepted or refused by then.
             session.control.refuse(response);
         });
@@ -81,7 +84,7 @@ impl Host {
         let auth = match route.auth {
             None => None,
             Some(authorize) => {
-                let context = Context::new(Arc::clone(&admission.seam));
+                let context = Context::new(Arc::clone(&admission.record) as Seam);
                 let authorized = tokio::select! {
                     biased;
                     authorized = run_authorizer(authorize, &context, &connection) => authorized,
@@ -102,12 +105,11 @@ impl Host {
         } = connection;
         let call = Call {
             handler: route.spec.handler(),
-            state: RequestState::new(admission.seam, attestation, auth),
+            state: RequestState::new(admission.record as Seam, attestation, auth),
             parts,
             body: RequestBody::Body(Body::empty()),
             origin,
             entry: admission.entry,
-            sample: admission.sample,
             session: Some(session.clone()),
         };
         let response = (route.handler)(call).await;
@@ -134,7 +136,10 @@ impl Host {
             }
             Denied::Close(code, reason) => control.end(code, &reason).await,
             Denied::Response(response) => {
-                let error = format!("the authorizer answers a WebSocket with {}", response.status());
+                let error = format!(
+                    "the authorizer answers a WebSocket with {}",
+                    response.status()
+                );
                 self.authorizer_failed(record, Transport::WebSocket, &error);
                 session.fail("authorization failed").await;
             }
@@ -162,9 +167,10 @@ impl Host {
             Some(payload) => payload,
         };
         let sent = match payload {
-            Ok(payload) if control.is_accepted() => {
-                control.send_text(payload).await.map_err(|error| (error.is_client_left(), error.to_string()))
-            }
+            Ok(payload) if control.is_accepted() => control
+                .send_text(payload)
+                .await
+                .map_err(|error| (error.is_client_left(), error.to_string())),
             Ok(_) => Err((false, "a payload needs an accepted socket".to_owned())),
             Err(error) => Err((false, error)),
         };

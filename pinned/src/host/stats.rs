@@ -18,7 +18,8 @@ impl Host {
 fn row(record: &Arc<Record>) -> Value {
     let mut row = extra(record);
     let stats = record.stats();
-    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let millis =
+        |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     // Core fields go in last: a hook never replaces them (H15.3).
     row.insert("namespace".into(), json!(&*record.host.namespace));
     row.insert("id".into(), json!(record.key()));
@@ -73,7 +74,9 @@ struct GlanceTurn<'a>(&'a Arc<Record>);
 
 impl<'a> GlanceTurn<'a> {
     fn take(record: &'a Arc<Record>) -> Option<Self> {
-        record.take_free_turn(TurnKind::Shared).then(|| Self(record))
+        record
+            .take_free_turn(TurnKind::Shared)
+            .then(|| Self(record))
     }
 }
 

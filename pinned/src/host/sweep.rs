@@ -2,31 +2,36 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
 
+use super::close::CloseKind;
 use super::core::Host;
-use super::record::{CloseKind, Phase, Record};
+use super::record::{Phase, Record, State};
+use super::timers::TimerKey;
 use super::wind_down::Slot;
 
 /// Runs until it is stopped. An error in one sweep does not end the loop (H8.1).
 pub(super) async fn run(host: Arc<Host>) {
-    let mut last_purge = host.env.domain.monotonic();
+    let domain = host.env.domain.clone();
+    let mut next_purge = domain.monotonic() + host.fence_life();
     loop {
-        host.timers.wait(&host.env.domain).await;
-        let now = host.env.domain.monotonic();
+        tokio::select! {
+            () = host.timers.wait(&domain) => {}
+            // Also without any instance: refused requests leave fences behind too.
+            () = domain.sleep_until(next_purge) => {}
+        }
+        let now = domain.monotonic();
         let due = host.timers.due(now);
-        for record in due.deadlines {
-            record.lock().deadline_timer = None;
-            guard(&host, || record.apply_wind_down());
+        for (key, record) in due.deadlines {
+            guard(&host, || record.deadline_came(key));
         }
-        for record in due.idle {
-            guard(&host, || record.sweep(now));
+        for (key, record) in due.idle {
+            guard(&host, || record.sweep(key, now));
         }
-        if now.saturating_duration_since(last_purge) >= host.options.sweep_interval {
-            last_purge = now;
+        if now >= next_purge {
             host.directory.purge_fences(now, host.fence_life());
+            next_purge = now + host.fence_life();
         }
     }
 }
@@ -41,24 +46,38 @@ fn guard(host: &Host, sweep: impl FnOnce()) {
 impl Host {
     /// How long a fence is kept after its last update (H12.7).
     pub(super) fn fence_life(&self) -> std::time::Duration {
-        let term = self.env.lease.ttl().unwrap_or(std::time::Duration::from_secs(30));
+        let term = self
+            .env
+            .lease
+            .ttl()
+            .unwrap_or(std::time::Duration::from_secs(30));
         term * 2
     }
 }
 
 impl Record {
-    /// Looks whether this instance is to be evicted, and when to look again (H8.2).
-    fn sweep(self: &Arc<Self>, now: Instant) {
+    fn deadline_came(self: &Arc<Self>, key: TimerKey) {
         let mut state = self.lock();
+        if state.deadline_timer == Some(key) {
+            state.deadline_timer = None;
+        }
+        drop(state);
+        self.apply_wind_down();
+    }
+
+    /// Looks whether this instance is to be evicted, and when to look again (H8.2).
+    fn sweep(self: &Arc<Self>, key: TimerKey, now: Instant) {
+        let mut state = self.lock();
+        if state.idle_timer != Some(key) {
+            // Set anew since, for a later look.
+            return;
+        }
         state.idle_timer = None;
         let options = &self.host.options;
         match state.phase {
             Phase::Cold | Phase::Live => {}
-            Phase::Activating(_) => {
-                self.rearm_idle(&mut state, now + options.sweep_interval);
-                return;
-            }
-            Phase::Closing(_) | Phase::Closed => return,
+            // An activation that succeeds sets the first look itself.
+            Phase::Activating(_) | Phase::Closing(_) | Phase::Closed => return,
         }
         if state.is_streaming() {
             state.detached_since = now;
@@ -75,11 +94,11 @@ impl Record {
         let working = state.is_working();
         if self.view(&state).winding_down {
             let job = if working {
+                self.arm_idle(&mut state, now + options.sweep_interval);
                 None
             } else {
                 self.close_locked(&mut state, CloseKind::Cancelling)
             };
-            self.rearm_idle(&mut state, now + options.sweep_interval);
             drop(state);
             self.launch(job);
             return;
@@ -88,9 +107,15 @@ impl Record {
         let idle_at = if busy { now } else { state.last_activity } + options.idle_timeout;
         if busy || now < idle_at || state.idle_told {
             let detached_at = state.detached_since + options.detached_timeout;
-            let next = if state.idle_told { now + options.idle_timeout } else { idle_at };
-            let next = next.max(now + std::time::Duration::from_nanos(1)).min(detached_at);
-            self.rearm_idle(&mut state, next);
+            let next = if state.idle_told {
+                now + options.idle_timeout
+            } else {
+                idle_at
+            };
+            let next = next
+                .max(now + std::time::Duration::from_nanos(1))
+                .min(detached_at);
+            self.arm_idle(&mut state, next);
             return;
         }
         match state.hooks.on_idle.clone() {
@@ -101,7 +126,7 @@ impl Record {
             }
             Some(hook) => {
                 state.idle_told = true;
-                self.rearm_idle(&mut state, now + options.idle_timeout);
+                self.arm_idle(&mut state, now + options.idle_timeout);
                 drop(state);
                 self.tell_idle(hook);
             }
@@ -121,29 +146,40 @@ impl Record {
             "on_idle panicked; closing"
         );
         let mut state = self.lock();
-        // Work that began meanwhile keeps it.
-        let job = if state.is_working() || state.is_streaming() {
-            None
-        } else {
+        // Work that began meanwhile keeps it, and that which has ended again starts a new idle spell.
+        let job = if state.idle_told && !state.is_working() && !state.is_streaming() {
             self.close_locked(&mut state, CloseKind::Plain)
+        } else {
+            None
         };
         drop(state);
         self.launch(job);
     }
 
     /// The first look at a record is due when it could first be idle.
-    pub(super) fn arm_first_sweep(self: &Arc<Self>, state: &mut super::record::State, now: Instant) {
+    pub(super) fn arm_first_sweep(self: &Arc<Self>, state: &mut State, now: Instant) {
         let options = &self.host.options;
-        let at = if self.host.draining.load(Ordering::Acquire) || state.local.is_some() {
+        let at = if self.view(state).winding_down {
             // Activated under a wind-down: the next sweep looks at it (H10.7).
             now
         } else {
             now + options.idle_timeout.min(options.detached_timeout)
         };
-        self.rearm_idle(state, at);
+        self.arm_idle(state, at);
     }
 
-    fn rearm_idle(self: &Arc<Self>, state: &mut super::record::State, at: Instant) {
-        self.host.timers.arm_idle(self, &mut state.idle_timer, Some(at));
+    fn arm_idle(self: &Arc<Self>, state: &mut State, at: Instant) {
+        if state.phase.is_open() {
+            self.host.timers.arm_idle(self, &mut state.idle_timer, at);
+        }
+    }
+
+    /// Looks at this instance again when the deadline comes.
+    pub(super) fn arm_deadline(self: &Arc<Self>, state: &mut State, at: Option<Instant>) {
+        if state.phase.is_open() {
+            self.host
+                .timers
+                .arm_deadline(self, &mut state.deadline_timer, at);
+        }
     }
 }

@@ -14,6 +14,8 @@ use super::record::Record;
 /// An entry of a set: its due time, and a number that tells equal times apart.
 pub(super) type TimerKey = (Instant, u64);
 
+type Set = BTreeMap<TimerKey, Arc<Record>>;
+
 /// The due times of one host.
 ///
 /// Its lock may be taken while a record's is held, never the other way round.
@@ -28,9 +30,9 @@ pub(super) struct Timers {
 #[derive(Default)]
 struct Sets {
     /// Looked at on a tick of the sweep.
-    idle: BTreeMap<TimerKey, Arc<Record>>,
+    idle: Set,
     /// Looked at in their very moment.
-    deadlines: BTreeMap<TimerKey, Arc<Record>>,
+    deadlines: Set,
     next: u64,
 }
 
@@ -52,13 +54,8 @@ impl Timers {
     }
 
     /// Looks at `record` on the first tick at or after `at`; replaces what `timer` stood for.
-    pub(super) fn arm_idle(
-        &self,
-        record: &Arc<Record>,
-        timer: &mut Option<TimerKey>,
-        at: Option<Instant>,
-    ) {
-        self.arm(record, timer, at, |sets| &mut sets.idle);
+    pub(super) fn arm_idle(&self, record: &Arc<Record>, timer: &mut Option<TimerKey>, at: Instant) {
+        self.arm(record, timer, Some(at), |sets| &mut sets.idle);
     }
 
     /// Looks at `record` at `at`; replaces what `timer` stood for.
@@ -73,12 +70,26 @@ impl Timers {
         }
     }
 
+    /// Looks at a record no more.
+    pub(super) fn disarm(&self, idle: &mut Option<TimerKey>, deadline: &mut Option<TimerKey>) {
+        if idle.is_none() && deadline.is_none() {
+            return;
+        }
+        let mut sets = self.sets.lock();
+        if let Some(key) = idle.take() {
+            sets.idle.remove(&key);
+        }
+        if let Some(key) = deadline.take() {
+            sets.deadlines.remove(&key);
+        }
+    }
+
     fn arm(
         &self,
         record: &Arc<Record>,
         timer: &mut Option<TimerKey>,
         at: Option<Instant>,
-        set: fn(&mut Sets) -> &mut BTreeMap<TimerKey, Arc<Record>>,
+        set: fn(&mut Sets) -> &mut Set,
     ) {
         let is_first = {
             let mut sets = self.sets.lock();
@@ -92,7 +103,8 @@ impl Timers {
                     *timer = Some(key);
                     let set = set(&mut sets);
                     set.insert(key, Arc::clone(record));
-                    set.first_key_value().is_some_and(|(first, _)| *first == key)
+                    set.first_key_value()
+                        .is_some_and(|(first, _)| *first == key)
                 }
             }
         };
@@ -101,7 +113,8 @@ impl Timers {
         }
     }
 
-    /// Records whose time has come by `now`, out of their sets.
+    /// Records whose time has come by `now`, out of their sets. Their own note of the timer still stands: each is to
+    /// compare it with the key, for it may have been set anew meanwhile.
     pub(super) fn due(&self, now: Instant) -> Due {
         let mut sets = self.sets.lock();
         let bound = (now, u64::MAX);
@@ -114,7 +127,10 @@ impl Timers {
     /// The next moment at which something is due: a deadline, or the tick that follows an idle time.
     fn next(&self) -> Option<Instant> {
         let sets = self.sets.lock();
-        let idle = sets.idle.first_key_value().map(|((at, _), _)| self.tick_after(*at));
+        let idle = sets
+            .idle
+            .first_key_value()
+            .map(|((at, _), _)| self.tick_after(*at));
         let deadline = sets.deadlines.first_key_value().map(|((at, _), _)| *at);
         match (idle, deadline) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -150,11 +166,11 @@ impl Timers {
 
 /// What a look at the clock found.
 pub(super) struct Due {
-    pub(super) idle: Vec<Arc<Record>>,
-    pub(super) deadlines: Vec<Arc<Record>>,
+    pub(super) idle: Set,
+    pub(super) deadlines: Set,
 }
 
-fn take_until(set: &mut BTreeMap<TimerKey, Arc<Record>>, bound: TimerKey) -> Vec<Arc<Record>> {
+fn take_until(set: &mut Set, bound: TimerKey) -> Set {
     let later = set.split_off(&bound);
-    std::mem::replace(set, later).into_values().collect()
+    std::mem::replace(set, later)
 }

@@ -129,7 +129,9 @@ mod tests {
     use super::*;
 
     fn take(turns: &mut Turns, kind: TurnKind) -> TurnAnswer {
-        turns.take(kind, ChainHold::Nothing, 8).expect("not refused")
+        turns
+            .take(kind, ChainHold::Nothing, 8)
+            .expect("not refused")
     }
 
     fn queued(answer: TurnAnswer) -> oneshot::Receiver<Result<(), Refusal>> {
@@ -142,7 +144,10 @@ mod tests {
     #[test]
     fn a_reader_behind_a_waiting_writer_waits_for_it() {
         let mut turns = Turns::default();
-        assert!(matches!(take(&mut turns, TurnKind::Shared), TurnAnswer::Granted));
+        assert!(matches!(
+            take(&mut turns, TurnKind::Shared),
+            TurnAnswer::Granted
+        ));
         let mut writer = queued(take(&mut turns, TurnKind::Exclusive));
         let mut reader = queued(take(&mut turns, TurnKind::Shared));
         turns.give_back(TurnKind::Shared);
@@ -155,7 +160,10 @@ mod tests {
     #[test]
     fn a_reader_within_a_reader_of_its_chain_passes_a_waiting_writer() {
         let mut turns = Turns::default();
-        assert!(matches!(take(&mut turns, TurnKind::Shared), TurnAnswer::Granted));
+        assert!(matches!(
+            take(&mut turns, TurnKind::Shared),
+            TurnAnswer::Granted
+        ));
         let _writer = queued(take(&mut turns, TurnKind::Exclusive));
         let nested = turns.take(TurnKind::Shared, ChainHold::Shared, 8);
         assert!(matches!(nested, Ok(TurnAnswer::Granted)));
@@ -164,7 +172,10 @@ mod tests {
     #[test]
     fn what_an_ancestor_holds_exclusively_is_refused() {
         let mut turns = Turns::default();
-        assert!(matches!(take(&mut turns, TurnKind::Exclusive), TurnAnswer::Granted));
+        assert!(matches!(
+            take(&mut turns, TurnKind::Exclusive),
+            TurnAnswer::Granted
+        ));
         let nested = turns.take(TurnKind::Shared, ChainHold::Exclusive, 8);
         assert!(matches!(nested, Err(Refusal::CallChain(_))));
     }
@@ -172,7 +183,10 @@ mod tests {
     #[test]
     fn a_writer_that_went_away_does_not_hold_up_readers() {
         let mut turns = Turns::default();
-        assert!(matches!(take(&mut turns, TurnKind::Shared), TurnAnswer::Granted));
+        assert!(matches!(
+            take(&mut turns, TurnKind::Shared),
+            TurnAnswer::Granted
+        ));
         let writer = queued(take(&mut turns, TurnKind::Exclusive));
         let mut reader = queued(take(&mut turns, TurnKind::Shared));
         drop(writer);
@@ -183,7 +197,10 @@ mod tests {
     #[test]
     fn waiting_is_bounded_and_those_who_left_do_not_count() {
         let mut turns = Turns::default();
-        assert!(matches!(take(&mut turns, TurnKind::Exclusive), TurnAnswer::Granted));
+        assert!(matches!(
+            take(&mut turns, TurnKind::Exclusive),
+            TurnAnswer::Granted
+        ));
         let first = turns.take(TurnKind::Shared, ChainHold::Nothing, 1);
         assert!(matches!(first, Ok(TurnAnswer::Queued(_))));
         assert!(matches!(
@@ -197,7 +214,10 @@ mod tests {
     #[test]
     fn sealing_refuses_waiters_and_newcomers() {
         let mut turns = Turns::default();
-        assert!(matches!(take(&mut turns, TurnKind::Exclusive), TurnAnswer::Granted));
+        assert!(matches!(
+            take(&mut turns, TurnKind::Exclusive),
+            TurnAnswer::Granted
+        ));
         let mut waiter = queued(take(&mut turns, TurnKind::Shared));
         turns.seal();
         assert!(matches!(waiter.try_recv(), Ok(Err(Refusal::Closing))));

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::close::CloseJob;
+use super::close::{CloseJob, CloseKind};
 use super::core::Host;
 use super::options::FOREVER;
-use super::record::{CloseKind, Phase, Record, State};
+use super::record::{Phase, Record, State};
+use crate::api::lease::wall_time;
 
 /// One source that asks for a wind-down, with its deadline if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,15 +119,12 @@ impl Record {
         let now = self.now();
         let mut state = self.lock();
         let view = self.view(&state);
-        if !matches!(state.phase, Phase::Closed) {
-            self.host
-                .timers
-                .arm_deadline(self, &mut state.deadline_timer, view.deadline);
-        }
         let job = self.wind_down_locked(&mut state, view, now);
+        self.arm_deadline(&mut state, view.deadline);
         drop(state);
-        self.launch(job);
+        // Before the close begins: the instance hears of its wind-down while it is there.
         self.report_wind_down();
+        self.launch(job);
     }
 
     fn wind_down_locked(
@@ -176,7 +174,8 @@ impl Record {
         if view.winding_down {
             return self.close_locked(state, CloseKind::Cancelling);
         }
-        let idle = !state.is_streaming() && now - state.last_activity >= self.host.options.idle_timeout;
+        let idle =
+            !state.is_streaming() && now - state.last_activity >= self.host.options.idle_timeout;
         // A callback for idleness is called by the sweep, which is not in the middle of a request.
         if idle && state.hooks.on_idle.is_none() {
             return self.close_locked(state, CloseKind::Plain);
@@ -199,10 +198,7 @@ impl Record {
             };
             state.reporting = true;
             drop(state);
-            let deadline = view.deadline.map(|at| {
-                let left = at.saturating_duration_since(self.now());
-                self.host.env.domain.now() + left
-            });
+            let deadline = view.deadline.map(|at| wall_time(&self.host.env.domain, at));
             if catch_unwind(AssertUnwindSafe(|| hook(deadline))).is_err() {
                 self.host.metrics.callback_failed("on_wind_down");
                 tracing::error!(
@@ -218,19 +214,22 @@ impl Record {
 }
 
 impl Host {
-    /// Sets or lifts one of the host's drains (H10.4, H10.5).
-    pub(crate) fn set_drain(self: &Arc<Self>, source: DrainSource, slot: Option<Slot>) {
-        {
-            let mut drains = self.drains.lock();
-            match source {
-                DrainSource::Host => drains.host = slot,
-                DrainSource::Server => drains.server = slot,
-            }
-            let draining = drains.is_draining();
-            // Set before the directory is walked: a record that was admitted before is found by the walk, and one
-            // that comes after sees the flag.
-            self.draining.store(draining, Ordering::Release);
+    /// Sets or lifts one of the host's drains (H10.4, H10.5). Activations are refused from here on; instances act on it
+    /// in [`Host::follow_drains`].
+    pub(crate) fn set_drain(&self, source: DrainSource, slot: Option<Slot>) {
+        let mut drains = self.drains.lock();
+        match source {
+            DrainSource::Host => drains.host = slot,
+            DrainSource::Server => drains.server = slot,
         }
+        self.draining.store(drains.is_draining(), Ordering::Release);
+    }
+
+    /// Has every instance act on the drains as they are now.
+    ///
+    /// The flag was set before the directory is walked: a record that was admitted before is found by the walk, and
+    /// one that would come after is refused.
+    pub(crate) fn follow_drains(&self) {
         for record in self.directory.records() {
             record.apply_wind_down();
         }
@@ -244,8 +243,16 @@ impl Host {
 
     /// An operator's request for one id; unknown ids are no error (H10.3).
     pub(crate) fn wind_down(&self, id: &str, slot: Option<Slot>) {
-        if let Some(record) = self.directory.get(id) {
-            record.wind_down_by_operator(slot);
-        }
+        let Some(record) = self.directory.get(id) else {
+            return;
+        };
+        tracing::info!(
+            target: "pinned::host",
+            instance_id = id,
+            namespace = &*self.namespace,
+            "{}",
+            if slot.is_some() { "operator wind-down" } else { "operator resume" }
+        );
+        record.wind_down_by_operator(slot);
     }
 }

@@ -17,9 +17,16 @@ pub(super) fn show(worker: &PinnedWorker, address: Option<SocketAddr>) {
 
 fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
     let mut text = String::new();
-    let place = address.map_or_else(|| "an unknown address".to_owned(), |a| format!("http://{a}"));
+    let place = address.map_or_else(
+        || "an unknown address".to_owned(),
+        |a| format!("http://{a}"),
+    );
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "pinned {} serving on {place}", env!("CARGO_PKG_VERSION"));
+    let _ = writeln!(
+        text,
+        "pinned {} serving on {place}",
+        env!("CARGO_PKG_VERSION")
+    );
     let mode = if worker.core.env.is_placed() {
         "behind a control plane"
     } else {

@@ -187,7 +187,9 @@ impl WorkerBuilder {
         }
         let address = match self.address {
             Some(address) => address,
-            None => environment.address(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8000))?,
+            None => {
+                environment.address(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8000))?
+            }
         };
         let domain = self.domain.unwrap_or_else(Domain::real);
         let lease = Lease::new(domain.clone());
@@ -214,6 +216,7 @@ impl WorkerBuilder {
         let _ = env.transport.set(Arc::new(LocalTransport::new(&hosts)));
         Ok(PinnedWorker {
             core: Arc::new(WorkerCore {
+                drains: parking_lot::Mutex::default(),
                 process: Process::new(env.domain.monotonic()),
                 settings: Settings {
                     address,
@@ -221,7 +224,10 @@ impl WorkerBuilder {
                 },
                 extra: self.extra,
                 #[cfg(feature = "metrics")]
-                metrics: self.metrics.then(super::metrics::Exporter::install).transpose()?,
+                metrics: self
+                    .metrics
+                    .then(super::metrics::Exporter::install)
+                    .transpose()?,
                 env,
                 hosts,
             }),
@@ -264,7 +270,12 @@ fn attach(
                 "{namespace}: `env` needs a worker hostname (`WorkerBuilder::hostname`)"
             )));
         }
-        hosts.push(Host::new(&namespace, resolved, *blueprint, Arc::clone(env))?);
+        hosts.push(Host::new(
+            &namespace,
+            resolved,
+            *blueprint,
+            Arc::clone(env),
+        )?);
     }
     Ok(hosts)
 }

@@ -36,12 +36,23 @@ impl PinnedWorker {
     }
 
     fn apply_drain(&self, source: DrainSource, slot: Option<Slot>) {
-        for host in self.each_host() {
-            host.set_drain(source, slot);
+        {
+            // One at a time, so that the cap is that of the drains in force. Instances act on them after the lock: their
+            // callbacks may drain or revoke themselves.
+            let _one_at_a_time = self.core.drains.lock();
+            for host in self.each_host() {
+                host.set_drain(source, slot);
+            }
+            // The lease may not outlive the earliest deadline (H10.6, W7.8).
+            let earliest = self
+                .each_host()
+                .filter_map(|host| host.drain_deadline())
+                .min();
+            self.core.env.lease.cap(earliest);
         }
-        // The lease may not outlive the earliest deadline (H10.6, W7.8).
-        let earliest = self.each_host().filter_map(|host| host.drain_deadline()).min();
-        self.core.env.lease.cap(earliest);
+        for host in self.each_host() {
+            host.follow_drains();
+        }
     }
 
     /// The drain that a control plane asks for, in its own slot beside [`PinnedWorker::drain`]; each one's end leaves
@@ -52,6 +63,8 @@ impl PinnedWorker {
         let slot = drain.map(|deadline| Slot {
             deadline: deadline.map(|after| deadline_after(now, after)),
         });
+        let news = if slot.is_some() { "begun" } else { "revoked" };
+        tracing::info!(target: "pinned::worker", deadline = ?drain.flatten(), "server drain {news}");
         self.apply_drain(DrainSource::Server, slot);
     }
 

@@ -43,7 +43,9 @@ impl Environment {
         let port = match self.get(PORT) {
             None => default.port(),
             Some(port) => port.parse().map_err(|_| {
-                Error::config(format!("PORT is {port:?}; a number from 0 to 65535 is expected"))
+                Error::config(format!(
+                    "PORT is {port:?}; a number from 0 to 65535 is expected"
+                ))
             })?,
         };
         let ip = match self.get(BIND) {
@@ -61,7 +63,9 @@ impl Environment {
     pub(super) fn check_mode(&self) -> Result<()> {
         match self.0.get(PINBOARD_URL) {
             Some(url) if url.trim().is_empty() => {
-                return Err(Error::config("PINBOARD_URL is empty; unset it for local mode"));
+                return Err(Error::config(
+                    "PINBOARD_URL is empty; unset it for local mode",
+                ));
             }
             Some(_) => {
                 return Err(Error::config(
@@ -70,7 +74,10 @@ impl Environment {
             }
             None => {}
         }
-        match CONTROL_PLANE_ONLY.iter().find(|name| self.get(name).is_some()) {
+        match CONTROL_PLANE_ONLY
+            .iter()
+            .find(|name| self.get(name).is_some())
+        {
             Some(name) => Err(Error::config(format!("{name} is set without PINBOARD_URL"))),
             None => Ok(()),
         }
@@ -115,16 +122,25 @@ mod tests {
     fn port_and_bind_set_the_address() {
         let address = environment(&[("PORT", "81"), ("BIND", "::1")]).address(default());
         assert_eq!(address.unwrap(), "[::1]:81".parse().unwrap());
-        assert_eq!(environment(&[("PORT", "")]).address(default()).unwrap(), default());
+        assert_eq!(
+            environment(&[("PORT", "")]).address(default()).unwrap(),
+            default()
+        );
     }
 
     #[test]
     fn a_malformed_port_says_what_is_expected() {
         for port in ["x", "-1", "65536", "8000/tcp"] {
-            let error = environment(&[("PORT", port)]).address(default()).unwrap_err();
+            let error = environment(&[("PORT", port)])
+                .address(default())
+                .unwrap_err();
             assert!(error.to_string().contains("0 to 65535"), "{error}");
         }
-        assert!(environment(&[("BIND", "localhost")]).address(default()).is_err());
+        assert!(
+            environment(&[("BIND", "localhost")])
+                .address(default())
+                .is_err()
+        );
     }
 
     #[test]

@@ -52,30 +52,27 @@ impl RunningWorker {
     ///
     /// # Errors
     ///
-    /// [`Error::Shutdown`] when instances panicked on the way; all phases ran.
+    /// [`Error::Shutdown`] when the durable effects of instances could not be confirmed; every instance is gone all the
+    /// same.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future stops the wait; the closes go on.
     pub async fn shutdown(mut self) -> Result<()> {
         self.stopped = true;
-        let mut failures = Vec::new();
         for host in self.worker.each_host() {
             host.stop_service();
         }
+        self.worker.abort_all();
+        let mut failures = Vec::new();
         for host in self.worker.each_host() {
-            let closing = std::sync::Arc::clone(host);
-            let closed = self.worker.core.env.domain.spawn(async move { closing.close_all().await });
-            if let Err(error) = closed.await {
-                metrics::counter!("pinned_shutdown_failures_total", "phase" => "directory").increment(1);
-                tracing::error!(
-                    target: "pinned::worker",
-                    namespace = &*host.namespace,
-                    %error,
-                    "a host could not be closed"
-                );
-                failures.push(format!("{}: {error}", host.namespace));
+            host.wait_empty().await;
+            let failed = host.take_failures();
+            if !failed.is_empty() {
+                metrics::counter!("pinned_shutdown_failures_total", "phase" => "directory")
+                    .increment(1);
             }
+            failures.extend(failed);
         }
         self.worker.core.env.lease.close();
         if failures.is_empty() {

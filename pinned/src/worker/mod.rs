@@ -2,6 +2,7 @@
 
 mod banner;
 mod builder;
+mod connections;
 mod drain;
 mod environment;
 mod lifespan;
@@ -49,6 +50,8 @@ pub(crate) struct WorkerCore {
     pub(crate) env: Arc<WorkerEnv>,
     pub(crate) hosts: Arc<Hosts>,
     settings: Settings,
+    /// Held while drains are set.
+    drains: parking_lot::Mutex<()>,
     /// What `serve` answers beside the namespaces.
     extra: Option<axum::Router>,
     process: process::Process,
@@ -83,10 +86,7 @@ impl PinnedWorker {
     /// [`Error::DuplicateNamespace`] when two structs claim one namespace, [`Error::Config`] for a malformed setting, and
     /// when no struct is linked in.
     pub fn from_registry() -> Result<Self> {
-        Self::builder()
-            .hosts_from_registry()
-            .environment()
-            .build()
+        Self::builder().hosts_from_registry().environment().build()
     }
 
     /// A worker that is put together by hand.
@@ -126,6 +126,18 @@ impl PinnedWorker {
     /// The secret that attestations of this worker are signed with, and that opens its `/_pinned` routes.
     pub fn secret(&self) -> &str {
         &self.core.env.secret
+    }
+
+    /// The audience of an attestation for a request to `namespace`; `None` where requests need none. The seam through
+    /// which a test stands in for the control plane.
+    #[doc(hidden)]
+    pub fn attestation_audience(&self, namespace: &str) -> Option<String> {
+        let placements = self.core.env.placements.as_ref()?;
+        placements.session_audience().or_else(|| {
+            self.each_host()
+                .find(|host| &*host.namespace == namespace)
+                .map(|host| host.audience.clone())
+        })
     }
 
     /// Whether requests are served: the lease has not expired. Always true in local mode (W1.6).

@@ -31,7 +31,10 @@ impl Process {
     pub(super) fn stats(&self, now: Instant) -> Value {
         let mut stats = Map::new();
         let uptime = now.saturating_duration_since(self.started).as_millis();
-        stats.insert("uptimeMs".into(), json!(u64::try_from(uptime).unwrap_or(u64::MAX)));
+        stats.insert(
+            "uptimeMs".into(),
+            json!(u64::try_from(uptime).unwrap_or(u64::MAX)),
+        );
         if let Some(usage) = usage() {
             stats.insert("rssBytes".into(), json!(usage.rss_bytes));
             stats.insert("cpuPercent".into(), json!(self.cpu_percent(now, usage.cpu)));

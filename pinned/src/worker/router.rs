@@ -5,13 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{OriginalUri, State};
-use axum::response::Response;
 use axum::routing::get;
 use http::{Request, StatusCode};
 
 use super::service::HostService;
 use super::{PinnedWorker, stats};
-use crate::api::refusal::detail_response;
+use crate::api::refusal::not_found;
 
 impl PinnedWorker {
     /// The worker as a router, to merge into a program that has a server of its own. Run
@@ -69,15 +68,15 @@ async fn readyz(State(worker): State<PinnedWorker>) -> StatusCode {
     }
 }
 
-pub(super) fn not_found() -> Response {
-    detail_response(StatusCode::NOT_FOUND, "Not Found")
-}
-
 /// Undoes what nesting did to a request: its target as it was sent, and where the namespace ends in it.
 pub(super) fn unnest(mut request: Request<Body>) -> Option<(Request<Body>, usize)> {
     let below = request.uri().path().len();
     if let Some(OriginalUri(original)) = request.extensions().get::<OriginalUri>().cloned() {
-        let namespace_end = original.path().len().checked_sub(below)?;
+        let mut namespace_end = original.path().len().checked_sub(below)?;
+        // Of two slashes, before an empty id, nesting takes one along; a namespace never ends in one (H1.3).
+        if original.path()[..namespace_end].ends_with('/') {
+            namespace_end -= 1;
+        }
         if !original.path()[namespace_end..].starts_with('/') {
             return None;
         }

@@ -1,21 +1,14 @@
 //! Serving a worker: listen, answer, drain, exit.
 
-use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
+use super::connections::Connections;
 use super::service::WorkerService;
 use super::signals::Terminations;
 use super::{PinnedWorker, banner};
 use crate::error::{Error, Result};
-
-/// How long a client may take to send the head of a request.
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long connections may take to end after the last instance is gone.
 const GOODBYE: Duration = Duration::from_secs(5);
@@ -65,20 +58,34 @@ impl PinnedWorker {
         })?;
         let running = self.run_lifespan().await?;
         banner::show(&self, listener.local_addr().ok());
-        let connections = Connections::new(&self);
+        let connections = Connections::new(WorkerService::new(&self), self.domain().clone());
         let until_drained = async {
             signals.next().await;
             self.end_at_next(signals);
             self.drain(Some(self.core.settings.drain_deadline)).await;
         };
         tokio::select! {
-            never = connections.accept_all(&listener) => match never {},
+            () = self.accept_all(&listener, &connections) => {}
+            () = connections.watch() => {}
             () = until_drained => {}
         }
-        let stopped = running.shutdown().await;
         drop(listener);
-        connections.say_goodbye(&self).await;
-        stopped
+        // Connections first: a request that races the end hears that the host drains, not that it is gone.
+        connections.say_goodbye(GOODBYE).await;
+        running.shutdown().await
+    }
+
+    /// Accepts for as long as it is polled.
+    async fn accept_all(&self, listener: &TcpListener, connections: &Connections) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => connections.serve(stream),
+                Err(error) => {
+                    tracing::warn!(target: "pinned::worker", %error, "cannot accept a connection");
+                    self.domain().sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
     }
 
     /// A second signal ends the process, whatever it is doing.
@@ -88,65 +95,5 @@ impl PinnedWorker {
             tracing::warn!(target: "pinned::worker", "a second signal; ending at once");
             std::process::exit(128 + number);
         });
-    }
-}
-
-/// The connections of a server.
-struct Connections {
-    worker: PinnedWorker,
-    service: WorkerService,
-    http: Arc<auto::Builder<TokioExecutor>>,
-    graceful: GracefulShutdown,
-}
-
-impl Connections {
-    fn new(worker: &PinnedWorker) -> Self {
-        let mut http = auto::Builder::new(TokioExecutor::new());
-        http.http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_PATIENCE);
-        http.http2()
-            .timer(TokioTimer::new())
-            .keep_alive_interval(Duration::from_secs(20))
-            .enable_connect_protocol();
-        Self {
-            worker: worker.clone(),
-            service: WorkerService::new(worker),
-            http: Arc::new(http),
-            graceful: GracefulShutdown::new(),
-        }
-    }
-
-    async fn accept_all(&self, listener: &TcpListener) -> Infallible {
-        let domain = self.worker.domain();
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => self.serve(stream),
-                Err(error) => {
-                    tracing::warn!(target: "pinned::worker", %error, "cannot accept a connection");
-                    domain.sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    fn serve(&self, stream: TcpStream) {
-        // Answers are small and whole; waiting to fill a packet only delays them.
-        let _ = stream.set_nodelay(true);
-        let service = self.service.clone();
-        let http = Arc::clone(&self.http);
-        let watcher = self.graceful.watcher();
-        self.worker.domain().spawn(async move {
-            let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
-            // A connection that breaks off is its client's affair; its handlers run to their ends.
-            let _ = watcher.watch(connection).await;
-        });
-    }
-
-    async fn say_goodbye(self, worker: &PinnedWorker) {
-        let goodbye = self.graceful.shutdown();
-        if worker.domain().timeout(GOODBYE, goodbye).await.is_err() {
-            tracing::warn!(target: "pinned::worker", "connections were left open");
-        }
     }
 }

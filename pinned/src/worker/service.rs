@@ -10,13 +10,16 @@ use axum::body::Body;
 use axum::response::Response;
 use http::Request;
 use hyper::body::Incoming;
+use tower::ServiceExt;
+use tower::util::Oneshot;
 use tower_service::Service;
 
 use super::PinnedWorker;
-use super::router::{not_found, unnest};
+use super::router::unnest;
 use crate::api::call::RequestBody;
+use crate::api::refusal::not_found;
 use crate::host::core::Host;
-use crate::host::dispatch::Sender;
+use crate::host::dispatch::{Dispatch, Sender};
 use crate::routing::{Hosts, below};
 
 /// One host behind an `axum::Router`.
@@ -67,23 +70,40 @@ impl WorkerService {
             side: worker.side_router(),
         }
     }
+}
 
-    async fn answer(self, request: Request<Incoming>) -> Result<Response, Infallible> {
-        if let Some((host, target)) = self.hosts.find(request.uri().path()) {
-            let request = request.map(RequestBody::Incoming);
-            return Ok(host.dispatch(target, request, Sender::Outside).await);
+/// The answer to a request straight behind hyper.
+pub(super) enum WorkerAnswer {
+    Host(Dispatch),
+    Side(Pin<Box<Oneshot<axum::Router, Request<Body>>>>),
+}
+
+impl Future for WorkerAnswer {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Self::Host(dispatch) => Pin::new(dispatch).poll(cx).map(Ok),
+            Self::Side(side) => side.as_mut().poll(cx),
         }
-        let mut side = self.side;
-        side.call(request.map(Body::new)).await
     }
 }
 
 impl hyper::service::Service<Request<Incoming>> for WorkerService {
     type Response = Response;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+    type Future = WorkerAnswer;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        Box::pin(self.clone().answer(request))
+        match self.hosts.find(request.uri().path()) {
+            Some((host, target)) => {
+                let request = request.map(RequestBody::Incoming);
+                WorkerAnswer::Host(host.dispatch(target, request, Sender::Outside))
+            }
+            None => {
+                let side = self.side.clone().oneshot(request.map(Body::new));
+                WorkerAnswer::Side(Box::pin(side))
+            }
+        }
     }
 }

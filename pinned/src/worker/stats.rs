@@ -53,10 +53,16 @@ impl PinnedWorker {
         {
             return true;
         }
-        let Some(token) = headers.get(ATTESTATION).and_then(|token| token.to_str().ok()) else {
+        let Some(token) = headers
+            .get(ATTESTATION)
+            .and_then(|token| token.to_str().ok())
+        else {
             return false;
         };
-        let session = env.placements.as_ref().and_then(|placements| placements.session_audience());
+        let session = env
+            .placements
+            .as_ref()
+            .and_then(|placements| placements.session_audience());
         let audiences: Vec<&str> = session
             .as_deref()
             .into_iter()

@@ -17,7 +17,6 @@
 //! }
 //! ```
 
-
 mod control;
 mod error;
 mod handshake;

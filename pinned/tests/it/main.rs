@@ -1,7 +1,9 @@
 //! The hosting rules (`spec/hosting.md`), item by item, against real hosts on a paused clock.
 
 mod activation;
+
 mod admission;
+mod app;
 mod authorization;
 mod close;
 mod cluster;
@@ -12,7 +14,9 @@ mod fences;
 mod idle;
 mod kept;
 mod rig;
+mod observe;
 mod routing;
+mod scene;
 mod sockets;
 mod streams;
 mod surface;

@@ -1,1 +1,468 @@
-//! Tests of routing.
+//! Ids and routes (H1).
+//!
+//! Compile-time rules stand in `tests/ui`: a path without a slash, a synchronous handler, reserved parameter names
+//! (H1.8, H1.9). Rust has no derived classes whose handlers replace others (H1.8).
+
+use axum::Json;
+use axum::extract::Path;
+use http::{Method, StatusCode};
+use pinned::{
+    Auth, Connection, Context, Denied, HostOptions, Instance, PinnedHost, PinnedWorker, WebSocket,
+    pinned_api, route,
+};
+
+use crate::app::{App, Board};
+
+#[derive(Default)]
+struct Pad;
+
+struct Everyone;
+
+#[pinned_api]
+impl Pad {
+    #[authorize]
+    async fn authorize(_ctx: &Context, conn: &Connection) -> Result<Everyone, Denied> {
+        if conn.headers().contains_key("x-stranger") {
+            return Err(Denied::http(
+                StatusCode::IM_A_TEAPOT,
+                "strangers are denied",
+            ));
+        }
+        Ok(Everyone)
+    }
+
+    #[route::get("/")]
+    async fn root(&self, ctx: Context) -> String {
+        format!("root of {}", ctx.id())
+    }
+
+    #[route::get("/ping")]
+    #[route::get("/pong")]
+    async fn ping(&self, ctx: Context) -> String {
+        ctx.id().to_owned()
+    }
+
+    #[route::post("/numbers")]
+    async fn add(&self, _everyone: Auth<Everyone>, Json(numbers): Json<Vec<u64>>) -> Json<u64> {
+        Json(numbers.iter().sum())
+    }
+
+    #[route::put("/numbers")]
+    async fn put(&mut self) -> &'static str {
+        "put"
+    }
+
+    #[route::patch("/numbers")]
+    async fn patch(&mut self) -> &'static str {
+        "patch"
+    }
+
+    #[route::delete("/numbers")]
+    async fn delete(&mut self) -> &'static str {
+        "delete"
+    }
+
+    #[route::get("/items/{name}")]
+    async fn item(&self, Path(name): Path<String>) -> String {
+        name
+    }
+
+    #[route::get("/folder/")]
+    async fn folder(&self) -> &'static str {
+        "folder"
+    }
+
+    #[route::get("/panic")]
+    async fn panic(&self) -> &'static str {
+        panic!("a secret of the handler");
+    }
+
+    #[route::websocket("/chat")]
+    async fn chat(this: Instance<Self>, socket: WebSocket) {
+        let _ = socket.send_text(this.id()).await;
+    }
+}
+
+async fn pads() -> (App, PinnedHost<Pad>) {
+    let app = App::start(PinnedWorker::builder().host::<Pad>("/pads")).await;
+    let host = app.worker.hosted().expect("mounted");
+    (app, host)
+}
+
+async fn placed_pads(options: HostOptions) -> (App, PinnedHost<Pad>) {
+    let builder = PinnedWorker::builder()
+        .host_with::<Pad>(options.namespace("/pads"))
+        .placements(std::sync::Arc::new(Board::default()));
+    let app = App::start(builder).await;
+    let host = app.worker.hosted().expect("mounted");
+    (app, host)
+}
+
+#[test]
+fn a_namespace_is_one_path_segment() {
+    // H1.1
+    for namespace in [
+        "",
+        "pads",
+        "/",
+        "/a/b",
+        "/a/",
+        "//",
+        "/a b",
+        "/a\tb",
+        "/a\u{a0}b",
+    ] {
+        let error = PinnedWorker::builder()
+            .host::<Pad>(namespace)
+            .build()
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("single path segment"),
+            "{namespace:?}: {error}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_spellings_of_an_id_reach_one_instance() {
+    // H1.2
+    let (app, host) = pads().await;
+    for path in [
+        "/pads/alice/ping",
+        "/pads/%61lice/ping",
+        "/pads/%61%6C%69%63%65/ping",
+    ] {
+        app.get(path).send().await.assert_ok("alice");
+    }
+    assert_eq!((host.len(), host.activations()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_are_case_sensitive() {
+    let (app, host) = pads().await;
+    app.get("/pads/alice/ping").send().await.assert_ok("alice");
+    app.get("/pads/Alice/ping").send().await.assert_ok("Alice");
+    assert_eq!(host.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_id_is_told_why() {
+    // H1.2, H1.4, H1.5
+    const ALPHABET: &str = "id must contain only [A-Za-z0-9._~-]";
+    let (app, host) = pads().await;
+    let long = "x".repeat(257);
+    let cases = [
+        ("", "id must be non-empty"),
+        (&*long, "id must be at most 256 characters"),
+        ("%24", ALPHABET),
+        ("a$", ALPHABET),
+        ("a+b", ALPHABET),
+        ("a%20b", ALPHABET),
+        ("a%00", ALPHABET),
+        ("%C3%A9", ALPHABET),
+        // Decoded once: the rest is a percent sign, which ids do not have.
+        ("%2561", ALPHABET),
+        // No text at all, and no encoding at all.
+        ("%FF", ALPHABET),
+        ("%6", ALPHABET),
+        // HTTP clients resolve these before they send.
+        (".", "id must not be . or .."),
+        ("..", "id must not be . or .."),
+        ("%2e%2E", "id must not be . or .."),
+    ];
+    for (id, reason) in cases {
+        let reply = app.get(&format!("/pads/{id}/ping")).send().await;
+        reply.assert_error(400, reason);
+        assert_eq!(reply.json(), serde_json::json!({ "detail": reason }));
+        let refused = app.get(&format!("/pads/{id}/chat")).refused_socket().await;
+        refused.assert_closed_before_acceptance();
+    }
+    assert_eq!((host.len(), host.activations()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_character_of_the_alphabet_and_every_length_up_to_256_is_an_id() {
+    // H1.4
+    let (app, host) = pads().await;
+    let longest = "y".repeat(256);
+    for id in ["a", "...", ".a", "-", "~", "_wake", "AZaz09._~-", &longest] {
+        app.get(&format!("/pads/{id}/ping"))
+            .send()
+            .await
+            .assert_ok(id);
+    }
+    assert_eq!(host.len(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_encoded_slash_in_an_id_leads_nowhere() {
+    // H1.2
+    let (app, host) = pads().await;
+    for path in [
+        "/pads/a%2Fb/ping",
+        "/pads/a%2fping",
+        "/pads/%2F/ping",
+        "/pads/%2Falice/ping",
+    ] {
+        app.get(path).send().await.assert_error(404, "Not Found");
+    }
+    // Elsewhere it is a character like any other.
+    app.get("/pads/a/items/x%2Fy").send().await.assert_ok("x/y");
+    app.get("/pads/a/items/x%252Fy")
+        .send()
+        .await
+        .assert_ok("x%2Fy");
+    assert_eq!(host.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_id_reaches_validation_on_every_route() {
+    // H1.3
+    let (app, _host) = pads().await;
+    for path in ["/pads//ping", "/pads//items/x", "/pads//", "/pads/"] {
+        app.get(path)
+            .send()
+            .await
+            .assert_error(400, "id must be non-empty");
+    }
+    assert_eq!(app.get("/pads").send().await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_typed_handle_takes_ids_as_they_are() {
+    let (_app, host) = pads().await;
+    let error = host.instance("%61lice").await.unwrap_err();
+    assert!(error.to_string().contains("must contain only"), "{error}");
+    assert_eq!(host.instance("alice").await.unwrap().id(), "alice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_checks_come_in_their_order() {
+    // H1.6: attestation, id, epoch, admission, authorization.
+    let (app, host) = placed_pads(HostOptions::new().max_instances(1)).await;
+    app.get("/pads/resident/ping")
+        .attested()
+        .send()
+        .await
+        .assert_ok("resident");
+
+    let bad_id = "/pads/a$/ping";
+    app.get(bad_id)
+        .header("pinboard-epoch", "x")
+        .send()
+        .await
+        .assert_error(403, "invalid attestation");
+    app.get(bad_id)
+        .attested()
+        .header("pinboard-epoch", "x")
+        .send()
+        .await
+        .assert_error(400, "id must contain only [A-Za-z0-9._~-]");
+    app.get("/pads/a/ping")
+        .attested()
+        .header("pinboard-epoch", "x")
+        .send()
+        .await
+        .assert_error(400, "malformed placement epoch");
+    let stranger = app.get("/pads/a/ping").attested().header("x-stranger", "1");
+    stranger
+        .send()
+        .await
+        .assert_refused("instance capacity reached; retry");
+    let stranger = app
+        .get("/pads/resident/ping")
+        .attested()
+        .header("x-stranger", "1");
+    stranger
+        .send()
+        .await
+        .assert_error(418, "strangers are denied");
+    assert_eq!(host.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_matches_no_route_constructs_nothing() {
+    // H1.7, also with a bad id, and before anybody is asked who they are.
+    let (app, host) = placed_pads(HostOptions::new()).await;
+    for path in [
+        "/pads/a/nowhere",
+        "/pads/a$/nowhere",
+        "/pads/a/ping/more",
+        "/pads/a//ping",
+        "/pads/a/items/",
+    ] {
+        let reply = app.get(path).send().await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.body.as_str()),
+            (404, r#"{"detail":"Not Found"}"#),
+            "{path}"
+        );
+    }
+    let reply = app.post("/pads/a/ping").send().await;
+    reply.assert_error(405, "Method Not Allowed");
+    assert_eq!(reply.header("allow"), Some("GET, HEAD"));
+    let reply = app.get("/pads/a/numbers").send().await;
+    reply.assert_error(405, "Method Not Allowed");
+    assert_eq!(reply.header("allow"), Some("POST, PUT, PATCH, DELETE"));
+    assert_eq!(
+        app.request(Method::OPTIONS, "/pads/a/items/x")
+            .send()
+            .await
+            .status,
+        405
+    );
+    assert_eq!((host.len(), host.evictions()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_slash_more_or_less_at_the_end_redirects() {
+    // H1.7
+    let (app, host) = pads().await;
+    for (path, location) in [
+        ("/pads/a/ping/", "../ping"),
+        ("/pads/a/ping/?x=1", "../ping?x=1"),
+        ("/pads/a/folder", "./folder/"),
+        ("/pads/a/items/x/", "../x"),
+    ] {
+        let reply = app.get(path).send().await;
+        assert_eq!(
+            (reply.status, reply.header("location")),
+            (StatusCode::TEMPORARY_REDIRECT, Some(location))
+        );
+    }
+    // Two would lead a client round and round.
+    assert_eq!(
+        app.get("/pads/a/folder//").send().await.status,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        app.get("/pads/a//").send().await.status,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(host.len(), 0);
+    // The root answers with and without.
+    app.get("/pads/a").send().await.assert_ok("root of a");
+    app.get("/pads/a/").send().await.assert_ok("root of a");
+    app.get("/pads/a/folder/").send().await.assert_ok("folder");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_is_answered_where_a_get_is() {
+    // H1.7, as decided: the head of the GET.
+    let (app, _host) = pads().await;
+    let reply = app.request(Method::HEAD, "/pads/alice/ping").send().await;
+    assert_eq!((reply.status, &*reply.body), (StatusCode::OK, ""));
+    assert_eq!(reply.header("content-length"), Some("5"));
+    assert_eq!(
+        app.request(Method::HEAD, "/pads/a/numbers")
+            .send()
+            .await
+            .status,
+        405
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_verb_has_its_handler_and_a_handler_may_have_several_routes() {
+    // H1.8
+    let (app, _host) = pads().await;
+    for (method, body) in [
+        (Method::PUT, "put"),
+        (Method::PATCH, "patch"),
+        (Method::DELETE, "delete"),
+    ] {
+        app.request(method, "/pads/a/numbers")
+            .send()
+            .await
+            .assert_ok(body);
+    }
+    app.get("/pads/a/ping").send().await.assert_ok("a");
+    app.get("/pads/a/pong").send().await.assert_ok("a");
+    let mut socket = app.get("/pads/a/chat").connect().await.expect("accepted");
+    assert_eq!(crate::app::frame(&mut socket).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_are_encoded_as_json() {
+    // H1.10
+    let (app, _host) = pads().await;
+    let reply = app.post("/pads/a/numbers").json("[1,2,3]").send().await;
+    reply.assert_ok("6");
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_body_runs_no_handler_and_activates_nothing() {
+    // H1.11, as decided: after authorization, before activation.
+    let (app, host) = pads().await;
+    assert_eq!(
+        app.post("/pads/a/numbers").json("[1,").send().await.status,
+        StatusCode::BAD_REQUEST
+    );
+    let reply = app.post("/pads/a/numbers").json(r#"["one"]"#).send().await;
+    assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let stranger = app
+        .post("/pads/a/numbers")
+        .json("[1,")
+        .header("x-stranger", "1");
+    assert_eq!(stranger.send().await.status, StatusCode::IM_A_TEAPOT);
+    crate::app::settle().await;
+    assert_eq!((host.len(), host.activations()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_leaks_nothing() {
+    // H1.12
+    let (app, host) = pads().await;
+    let reply = app.get("/pads/a/panic").send().await;
+    assert_eq!(
+        (reply.status, &*reply.body),
+        (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+    );
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/plain")
+    );
+    crate::app::settle().await;
+    app.get("/pads/a/ping").send().await.assert_ok("a");
+    assert_eq!(host.activations(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wake_is_a_route_only_where_there_is_a_store() {
+    // H1.13
+    let (app, host) = pads().await;
+    app.post("/pads/a/_wake")
+        .send()
+        .await
+        .assert_error(404, "Not Found");
+    assert_eq!(host.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_inside_a_router_serves_the_same_paths() {
+    let worker = PinnedWorker::builder()
+        .host::<Pad>("/pads")
+        .build()
+        .unwrap();
+    let _running = worker.run_lifespan().await.unwrap();
+    let outer = axum::Router::new().nest("/api", worker.into_router());
+    for (path, status) in [
+        ("/api/pads/alice/ping", 200),
+        ("/api/pads/%61lice/ping", 200),
+        ("/api/pads//ping", 400),
+        ("/api/pads/a%2Fb/ping", 404),
+        ("/pads/alice/ping", 404),
+    ] {
+        let request = http::Request::get(path)
+            .body(axum::body::Body::empty())
+            .unwrap();
+        let response = tower::ServiceExt::oneshot(outer.clone(), request)
+            .await
+            .unwrap();
+        assert_eq!(response.status(), status, "{path}");
+    }
+    assert_eq!(worker.hosted::<Pad>().unwrap().len(), 1);
+}

@@ -1,4 +1,7 @@
 //! What crosses crates.
 
+mod browser;
 mod dependency_names;
+mod documents;
+mod registry;
 mod ui;

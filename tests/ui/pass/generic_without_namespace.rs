@@ -1,12 +1,13 @@
 use std::marker::PhantomData;
 
+use axum::Extension;
 use pinned::{Instance, PinnedApi, pinned_api, route};
 
-trait Store: Default + Send + Sync + 'static {
+trait Store: Clone + Default + Send + Sync + 'static {
     fn get(&self) -> String;
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Memory;
 
 impl Store for Memory {
@@ -39,6 +40,11 @@ where
         this.id().to_owned()
     }
 
+    #[route::put("/")]
+    async fn put(&mut self, first: Extension<S>, last: Extension<S>) -> String {
+        first.get() + &last.get()
+    }
+
     #[route::delete("/")]
     async fn clear(this: Instance<Chat<S, LIMIT>>) -> String {
         this.id().to_owned()
@@ -47,5 +53,5 @@ where
 
 fn main() {
     assert_eq!(<Chat<Memory, 3> as PinnedApi>::NAMESPACE, None);
-    assert_eq!(Chat::<Memory, 3>::routes().count(), 3);
+    assert_eq!(Chat::<Memory, 3>::routes().count(), 4);
 }

@@ -1,0 +1,136 @@
+//! A handler that runs to its end, whether or not its client stays.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, CatchUnwind};
+use tokio::sync::oneshot;
+
+use super::call::Call;
+use super::refusal::{Refusal, internal_error};
+use super::seam::{Seam, WorkClass};
+
+/// What a handler's generated code returns: the answer to one call.
+///
+/// A handler is polled where its request is, so that one that never waits costs no task. One that waits moves to a
+/// task of its own, so that neither a client that leaves nor one that is slow to read can tear it, and the host can
+/// cut it off.
+#[doc(hidden)]
+#[must_use = "a handler does nothing until it is polled"]
+pub struct HandlerFuture(State);
+
+enum State {
+    /// Answered without running.
+    Ready(Option<Response>),
+    /// Running, and not polled yet.
+    Work(Option<Work>),
+    /// Running in a task of its own.
+    Moved(oneshot::Receiver<Response>),
+    /// On its way to the handler: arguments, activation, turn. Given up when the client leaves.
+    Waiting(BoxFuture<'static, Response>),
+}
+
+struct Work {
+    seam: Seam,
+    handler: &'static str,
+    future: Guarded,
+}
+
+type Guarded = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Response>>>;
+
+impl HandlerFuture {
+    /// Reads the arguments of a call before `run` runs the handler.
+    pub fn with_arguments<F, Fut>(call: Call, run: F) -> Self
+    where
+        F: FnOnce(Call) -> Fut,
+        Fut: Future<Output = Response> + Send + 'static,
+    {
+        let entering = call.entering();
+        Self::waiting(entering.run(run(call)))
+    }
+
+    pub(crate) fn ready(response: Response) -> Self {
+        Self(State::Ready(Some(response)))
+    }
+
+    pub(crate) fn waiting(future: impl Future<Output = Response> + Send + 'static) -> Self {
+        Self(State::Waiting(Box::pin(future)))
+    }
+
+    pub(crate) fn work(
+        seam: Seam,
+        handler: &'static str,
+        future: impl Future<Output = Response> + Send + 'static,
+    ) -> Self {
+        let future: BoxFuture<'static, Response> = Box::pin(future);
+        Self(State::Work(Some(Work {
+            seam,
+            handler,
+            future: AssertUnwindSafe(future).catch_unwind(),
+        })))
+    }
+}
+
+impl Future for HandlerFuture {
+    type Output = Response;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
+        let state = &mut self.get_mut().0;
+        if let State::Work(work) = state {
+            let Some(mut running) = work.take() else {
+                return Poll::Ready(internal_error());
+            };
+            match running.future.poll_unpin(cx) {
+                Poll::Ready(outcome) => {
+                    return Poll::Ready(outcome.unwrap_or_else(|_panic| running.panicked()));
+                }
+                Poll::Pending => *state = State::Moved(running.move_to_task()),
+            }
+        }
+        match state {
+            State::Ready(response) => Poll::Ready(response.take().unwrap_or_else(internal_error)),
+            State::Waiting(future) => future.as_mut().poll(cx),
+            State::Moved(answer) => {
+                let answer = ready!(answer.poll_unpin(cx));
+                Poll::Ready(answer.unwrap_or_else(|_| Refusal::Aborted.into_response()))
+            }
+            State::Work(_) => Poll::Ready(internal_error()),
+        }
+    }
+}
+
+impl Work {
+    fn panicked(&self) -> Response {
+        Arc::clone(&self.seam).abort_after_panic(self.handler);
+        internal_error()
+    }
+
+    fn move_to_task(mut self) -> oneshot::Receiver<Response> {
+        let (answer, response) = oneshot::channel();
+        let domain = self.seam.domain().clone();
+        domain.spawn(async move {
+            let outcome = tokio::select! {
+                biased;
+                outcome = &mut self.future => Some(outcome),
+                () = self.seam.cut_off(WorkClass::Handler) => None,
+            };
+            let response = match outcome {
+                Some(Ok(response)) => response,
+                Some(Err(_panic)) => self.panicked(),
+                None => {
+                    // The handler's cleanup runs before its client hears of it (H5.3).
+                    drop(self);
+                    Refusal::Aborted.into_response()
+                }
+            };
+            // A client that has left drops the answer, and with it a body that only it would have read.
+            let _ = answer.send(response);
+        });
+        response
+    }
+}
