@@ -151,18 +151,28 @@ impl Drop for Entry {
 /// Records how long an admitted request took, once, when it is dropped (H5.9).
 pub(crate) struct Sample {
     seam: Seam,
-    started: Instant,
+    started: Option<Instant>,
 }
 
 impl Sample {
     pub(crate) fn new(seam: Seam, started: Instant) -> Self {
-        Self { seam, started }
+        Self {
+            seam,
+            started: Some(started),
+        }
+    }
+
+    /// Records nothing.
+    fn discard(&mut self) {
+        self.started = None;
     }
 }
 
 impl Drop for Sample {
     fn drop(&mut self) {
-        self.seam.sample(self.started);
+        if let Some(started) = self.started.take() {
+            self.seam.sample(started);
+        }
     }
 }
 
@@ -209,8 +219,9 @@ impl Call {
     }
 
     /// The answer to an argument that could not be had. The handler does not run; a cold instance stays cold and is
-    /// discarded (H1.11).
-    pub fn reject(self, rejected: Rejected) -> Response {
+    /// discarded (H1.11). Not sampled (H5.9).
+    pub fn reject(mut self, rejected: Rejected) -> Response {
+        self.sample.discard();
         rejected.0
     }
 

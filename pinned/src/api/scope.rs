@@ -125,6 +125,21 @@ impl Scope {
         }
     }
 
+    /// The streaming body that a handler answers with: it outlives the handler's turn, and may take turns of its own.
+    pub(crate) fn streaming(seam: Seam) -> Self {
+        Self {
+            seam,
+            held: Held::Taken(Arc::default()),
+            depth: current_depth(),
+            parent: None,
+        }
+    }
+
+    /// Runs `step` under this scope.
+    pub(crate) fn enter<R>(&self, step: impl FnOnce() -> R) -> R {
+        CURRENT.sync_scope(self.clone(), step)
+    }
+
     /// Runs `work` under this scope.
     pub(crate) fn run<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(self, work)
@@ -166,8 +181,8 @@ pub(crate) fn chain_hold(seam: &Seam) -> ChainHold {
         .unwrap_or(ChainHold::Nothing)
 }
 
-/// Whether a handler of `seam`'s instance runs here and now that takes turns as it needs them.
-pub(crate) fn is_handler_of(seam: &Seam) -> bool {
+/// Whether a handler or streaming body of `seam`'s instance runs here and now that takes turns as it needs them.
+pub(crate) fn is_own_work(seam: &Seam) -> bool {
     CURRENT
         .try_with(|scope| {
             matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam)

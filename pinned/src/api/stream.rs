@@ -10,6 +10,7 @@ use axum::response::Response;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 
+use super::scope::Scope;
 use super::seam::{OpenStream, Seam, TurnKind, WorkClass};
 
 /// Ends a handler's work with its answer; a body of unknown length goes on as stream work.
@@ -24,6 +25,7 @@ pub(crate) fn track(seam: &Seam, turn: Option<TurnKind>, response: Response) -> 
         match key {
             Some(key) => Body::new(TrackedBody {
                 source,
+                scope: Scope::streaming(Arc::clone(seam)),
                 open: Some((Arc::clone(seam), key)),
             }),
             None => {
@@ -109,6 +111,7 @@ struct StreamPanicked;
 /// The client's end of a tracked body.
 struct TrackedBody {
     source: Arc<Source>,
+    scope: Scope,
     open: Option<(Seam, u64)>,
 }
 
@@ -130,7 +133,7 @@ impl HttpBody for TrackedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = self.get_mut();
-        let polled = this.source.poll(cx);
+        let polled = this.scope.enter(|| this.source.poll(cx));
         match &polled {
             Poll::Pending => {}
             Poll::Ready(Some(Ok(_))) => {

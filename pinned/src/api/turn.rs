@@ -12,7 +12,7 @@ use tokio::sync::{
 
 use super::definition::{PinnedApi, Slot};
 use super::refusal::Refusal;
-use super::scope::{HoldMark, chain_hold, describe_chain, is_handler_of};
+use super::scope::{HoldMark, chain_hold, describe_chain, is_own_work};
 use super::seam::{Seam, TurnAnswer, TurnKind, WorkClass};
 use super::stream::track;
 
@@ -75,15 +75,10 @@ impl Waiting {
     async fn settle(mut self) -> Result<Tracked, Refusal> {
         let seam = Arc::clone(&self.seam);
         let timeout = seam.turn_timeout();
-        let granted = tokio::select! {
-            biased;
-            answer = seam.domain().timeout(timeout, &mut self.answer) => match answer {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(_queue_is_gone)) => Err(Refusal::Closing),
-                Err(_elapsed) => return Err(Refusal::TurnTimeout),
-            },
-            // Cut off before it ran: safe to try again.
-            () = cut_off(&seam, self.work) => return Err(Refusal::Closing),
+        let granted = match seam.domain().timeout(timeout, &mut self.answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_queue_is_gone)) => Err(Refusal::Closing),
+            Err(_elapsed) => return Err(Refusal::TurnTimeout),
         };
         self.settled = true;
         let turn = granted.is_ok().then_some(self.turn);
@@ -103,14 +98,6 @@ impl Drop for Waiting {
             self.seam.forget_waiters();
         }
         Arc::clone(&self.seam).finish(self.work, turn, false);
-    }
-}
-
-async fn cut_off(seam: &Seam, work: Option<WorkClass>) {
-    match work {
-        Some(class) => seam.cut_off(class).await,
-        // A turn within other work: that work is cut off as a whole, and this wait with it.
-        None => std::future::pending().await,
     }
 }
 
@@ -140,14 +127,14 @@ pub(crate) async fn settle_turn(
 
 /// A turn for work that counts already.
 ///
-/// When the instance closes there is none left to give. A handler that asks for one then waits to be cut off, so that
-/// the error does not end its socket before the placement is handed back (H11.8).
+/// When the instance closes there is none left to give. A handler or body that asks for one then waits to be cut off, so
+/// that the error does not end its socket or stream before the placement is handed back (H11.8).
 pub(crate) async fn take_turn(seam: &Seam, turn: TurnKind) -> Result<Tracked, Refusal> {
     let taken = match seam.take_turn(turn, chain_hold(seam)) {
         Ok(answer) => settle_turn(Arc::clone(seam), None, turn, answer).await,
         Err(refusal) => Err(name_chain(refusal, seam, turn)),
     };
-    if matches!(taken, Err(Refusal::Closing)) && is_handler_of(seam) {
+    if matches!(taken, Err(Refusal::Closing)) && is_own_work(seam) {
         seam.cut_off(WorkClass::Stream).await;
     }
     taken

@@ -56,6 +56,8 @@ impl Record {
             Some(CloseJob::new(Arc::clone(self), before, kind))
         };
         if cancelling {
+            // First: a handler that is cut off in the middle of a change gives its turn to nobody.
+            state.turns.seal();
             self.raise_stage(Stage::CutWork);
         }
         job

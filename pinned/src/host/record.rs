@@ -88,7 +88,7 @@ pub(super) struct State {
     sockets: u32,
     streams: BTreeMap<u64, Arc<dyn OpenStream>>,
     next_stream: u64,
-    turns: Turns,
+    pub(super) turns: Turns,
     pub(super) last_activity: Instant,
     /// Since when there has been no stream work (H9.2).
     pub(super) detached_since: Instant,
@@ -294,15 +294,12 @@ impl Record {
     ) {
         let now = self.now();
         let mut state = self.lock();
-        // Closing before the turn is handed on: nobody may be granted a torn value (`design`: a panic aborts).
+        // Closing, which seals the turns, before this one is handed on: nobody may be granted a torn value.
         let mut job = if torn {
             self.close_locked(&mut state, CloseKind::Cancelling)
         } else {
             None
         };
-        if torn {
-            state.turns.seal();
-        }
         if let Some(kind) = turn {
             state.turns.give_back(kind);
         }

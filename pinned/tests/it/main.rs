@@ -14,6 +14,7 @@ mod fences;
 mod idle;
 mod kept;
 mod observe;
+mod rig;
 mod routing;
 mod scene;
 mod sockets;
