@@ -283,7 +283,9 @@ impl App {
     #[track_caller]
     pub(crate) fn get_at(&self, path: &str, epoch: u64) -> impl Future<Output = Answer> + Send {
         let mut request = get(path);
-        request.headers_mut().insert(pinned::wire::headers::EPOCH, epoch.into());
+        request
+            .headers_mut()
+            .insert(pinned::wire::headers::EPOCH, epoch.into());
         let response = self.send(request);
         async move { Answer::of(response.await).await }
     }
