@@ -107,6 +107,10 @@ impl Probe {
         self.0.changed.notify_waiters();
     }
 
+    pub(crate) fn is_open(&self, gate: &str) -> bool {
+        self.0.open.lock().contains(gate)
+    }
+
     pub(crate) fn shut(&self, gate: &str) {
         self.0.open.lock().remove(gate);
     }
@@ -272,6 +276,17 @@ impl App {
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> impl Future<Output = Answer> + Send + 'static {
         let response = self.send(get(path));
+        async move { Answer::of(response.await).await }
+    }
+
+    /// As [`App::get`], with a placement epoch.
+    #[track_caller]
+    pub(crate) fn get_at(&self, path: &str, epoch: u64) -> impl Future<Output = Answer> + Send {
+        let mut request = get(path);
+        request
+            .headers_mut()
+            .insert(pinned::wire::headers::EPOCH, epoch.into());
+        let response = self.send(request);
         async move { Answer::of(response.await).await }
     }
 
