@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 /// Values that every instance of a worker can reach by their type: pools, clients, settings.
 #[derive(Clone, Default)]
-pub(crate) struct SharedState(Arc<HashMap<TypeId, (&'static str, Arc<dyn Any + Send + Sync>)>>);
+pub(crate) struct SharedState(Arc<HashMap<TypeId, Named>>);
+
+/// A value and the name of its type.
+type Named = (&'static str, Arc<dyn Any + Send + Sync>);
 
 impl SharedState {
     pub(crate) fn insert<S: Send + Sync + 'static>(&mut self, value: S) {

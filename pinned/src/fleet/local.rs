@@ -74,7 +74,7 @@ impl CallTransport for LocalTransport {
                 origin: Origin::inside(depth),
             };
             let dispatch = async move { host.dispatch(target, request, sender).await };
-            if depth % CALLS_PER_STACK != 0 {
+            if !depth.is_multiple_of(CALLS_PER_STACK) {
                 return Ok(dispatch.await);
             }
             let task = AbortOnDrop(caller.domain().spawn(carry(dispatch)));

@@ -222,7 +222,10 @@ pub(super) fn not_allowed(allow: &str) -> Response {
 
 /// A request on its way back out of the matcher. Extensions must be `Clone`; this one is taken once.
 #[derive(Clone)]
-struct Captured(Arc<Mutex<Option<(usize, Request<Body>)>>>);
+struct Captured(Arc<Mutex<Option<Matching>>>);
+
+/// The number of a path, and the request that matched it.
+type Matching = (usize, Request<Body>);
 
 fn matcher(paths: &[(&'static str, Methods)]) -> axum::Router {
     let mut router = axum::Router::new();

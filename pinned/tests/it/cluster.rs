@@ -100,8 +100,7 @@ impl Node {
             *told.lock() = reply;
         });
         let _ = task.await;
-        let heard = heard.lock().clone();
-        heard
+        std::mem::take(&mut *heard.lock())
     }
 
     #[route::get("/twice/{*target}")]
