@@ -5,13 +5,13 @@
 //! `configuration`.
 
 use axum::extract::Path;
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use pinned::ws::{SocketError, WebSocket, WebSocketUpgrade};
 use pinned::{
     Connection, Context, Denied, HostOptions, Refusal, SetupError, SocketFailure, Unavailable,
     lifespan, pinned_api, route,
 };
 
+use crate::observe::Metrics;
 use crate::rig::{App, Probe, bounded, millis, pass, secs, settle};
 
 struct Archive {
@@ -234,9 +234,7 @@ async fn an_accepted_socket_is_told_that_the_queue_is_full() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_setup_is_shared_by_its_callers_and_leaves_nothing() {
     // H4.6
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let metrics = Metrics::capture();
     let app = App::placed::<Archive>(HostOptions::new()).await;
     let clients: Vec<_> = (0..3).map(|_| app.client("/t/slow-bad")).collect();
     app.probe.seen("at slow-bad").await;
@@ -250,18 +248,9 @@ async fn a_failed_setup_is_shared_by_its_callers_and_leaves_nothing() {
     assert!(app.host::<Archive>().is_empty());
     assert_eq!(app.host::<Archive>().activations(), 0);
     assert_eq!(app.host::<Archive>().evictions(), 0);
-    assert!(!app.probe.has("release slow-bad"), "the placement stays");
-    let failures = snapshotter.snapshot().into_vec().into_iter().find_map(|(key, _, _, value)| {
-        let labels: Vec<_> = key.key().labels().map(|label| label.value().to_owned()).collect();
-        match value {
-            DebugValue::Counter(count) if key.key().name() == "pinned_request_failures_total" => {
-                assert_eq!(labels, ["lifespan", "http"]);
-                Some(count)
-            }
-            _ => None,
-        }
-    });
-    assert_eq!(failures, Some(3));
+    assert_eq!(app.placements().requested(), [], "the placement stays");
+    let failures = "pinned_request_failures_total{phase=lifespan,transport=http}";
+    assert_eq!(metrics.value(failures), 3.0);
     app.probe.open("healed");
     app.get("/t/slow-bad").await.assert_ok("slow-bad");
 }
@@ -301,9 +290,7 @@ async fn a_socket_shows_a_failed_setup_without_its_text() {
 #[tokio::test(start_paused = true)]
 async fn an_http_error_of_a_setup_passes_through() {
     // H4.7
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let metrics = Metrics::capture();
     let app = App::of::<Archive>().await;
     app.get("/t/moved").await.assert_detail(410, "moved");
     let refused = app.socket("/t/moved/socket").await.err().expect("not accepted");
@@ -311,8 +298,10 @@ async fn an_http_error_of_a_setup_passes_through() {
     let mut accepted = app.socket("/t/moved/socket?accept").await.expect("accepted");
     assert_eq!(accepted.closed().await, (1011, "activation failed".to_owned()));
     assert!(!app.probe.events().iter().any(|event| event.contains("Refused")));
-    let counted = snapshotter.snapshot().into_vec().into_iter();
-    assert!(!counted.map(|(key, ..)| key).any(|key| key.key().name().contains("failures")));
+    for transport in ["http", "websocket"] {
+        let failures = format!("pinned_request_failures_total{{phase=lifespan,transport={transport}}}");
+        assert_eq!(metrics.value(&failures), 0.0);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,9 +353,7 @@ async fn an_abort_cancels_an_activation_whether_it_runs_or_waits() {
 #[tokio::test(start_paused = true)]
 async fn a_success_moves_the_counters_and_notes_the_time() {
     // H4.10
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let metrics = Metrics::capture();
     let app = App::of::<Archive>().await;
     let waiting = app.client("/t/slow");
     app.probe.seen("at slow").await;
@@ -376,17 +363,8 @@ async fn a_success_moves_the_counters_and_notes_the_time() {
     waiting.answer().await.assert_ok("slow");
     assert!(row()["activatedAt"].as_u64().expect("a time") > 0);
     assert_eq!(app.worker().stats()["namespaces"]["/t"]["activations"], 1);
-    let snapshot = snapshotter.snapshot().into_vec();
-    let value = |name: &str| {
-        let found = snapshot.iter().find(|(key, ..)| key.key().name() == name);
-        match &found.expect(name).3 {
-            DebugValue::Counter(count) => *count as f64,
-            DebugValue::Gauge(level) => level.0,
-            DebugValue::Histogram(_) => panic!("a histogram"),
-        }
-    };
-    assert_eq!(value("pinned_instance_activations_total"), 1.0);
-    assert_eq!(value("pinned_active_instances"), 1.0);
+    assert_eq!(metrics.value("pinned_instance_activations_total"), 1.0);
+    assert_eq!(metrics.value("pinned_active_instances"), 1.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -541,8 +519,9 @@ impl Single {
             probe.note("overlap");
         }
         probe.open(&key);
+        let single = Self { probe, key };
         tokio::task::yield_now().await;
-        Self { probe, key }
+        single
     }
 
     #[lifespan::teardown]
