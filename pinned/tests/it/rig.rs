@@ -397,6 +397,7 @@ impl Stream {
 }
 
 /// The client's end of a WebSocket. Dropping it is its disconnect.
+#[derive(Debug)]
 pub(crate) struct Socket(TestSocket);
 
 impl Socket {
@@ -411,6 +412,16 @@ impl Socket {
     /// The code and reason of the close frame that comes next.
     pub(crate) async fn closed(&mut self) -> (u16, String) {
         bounded(self.0.recv_close()).await
+    }
+
+    /// Says something, and looks at what comes next, for at most a tenth of a second.
+    pub(crate) async fn provoke(&mut self) {
+        let answered = async {
+            // The other end may be gone.
+            let _ = self.0.send_text("x").await;
+            self.0.recv().await
+        };
+        let _ = domain().timeout(millis(100), answered).await;
     }
 
     /// Asserts that nothing comes within a millisecond.
