@@ -295,11 +295,31 @@ async fn an_http_error_of_a_setup_passes_through() {
     app.get("/t/moved").await.assert_detail(410, "moved");
     let refused = app.socket("/t/moved/socket").await.err().expect("not accepted");
     refused.assert_detail(410, "moved");
+<<<<<<< HEAD
     let mut accepted = app.socket("/t/moved/socket?accept").await.expect("accepted");
     assert_eq!(accepted.closed().await, (1011, "activation failed".to_owned()));
     assert!(!app.probe.events().iter().any(|event| event.contains("Refused")));
     for transport in ["http", "websocket"] {
         let failures = format!("pinned_request_failures_total{{phase=lifespan,transport={transport}}}");
+=======
+    let mut accepted = app
+        .socket("/t/moved/socket?accept")
+        .await
+        .expect("accepted");
+    assert_eq!(
+        accepted.closed().await,
+        (1011, "activation failed".to_owned())
+    );
+    assert!(
+        !app.probe
+            .events()
+            .iter()
+            .any(|event| event.contains("Refused"))
+    );
+    for transport in ["http", "websocket"] {
+        let failures =
+            format!("pinned_request_failures_total{{phase=lifespan,transport={transport}}}");
+>>>>>>> main
         assert_eq!(metrics.value(&failures), 0.0);
     }
 }

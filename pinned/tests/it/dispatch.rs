@@ -306,7 +306,13 @@ async fn each_request_that_reached_admission_is_sampled_once() {
     assert_eq!(samples(), 1.0);
     assert_eq!(app.get("/t/a?denied").await.status, 401);
     assert_eq!(samples(), 2.0, "a denial");
+<<<<<<< HEAD
     app.get("/t/b").await.assert_retry("instance capacity reached; retry");
+=======
+    app.get("/t/b")
+        .await
+        .assert_retry("instance capacity reached; retry");
+>>>>>>> main
     assert_eq!(samples(), 3.0, "a refused admission");
     assert_eq!(app.get("/t/a/panic").await.status, 500);
     assert_eq!(samples(), 4.0, "a panic");
