@@ -26,7 +26,7 @@ use crate::api::auth::{AuthOutput, AuthRejected, Connection, Denied};
 use crate::api::call::{Call, Entry, RequestBody, RequestState};
 use crate::api::context::Context;
 use crate::api::handler::HandlerFuture;
-use crate::api::headers::find;
+use crate::api::headers::{find, strike};
 use crate::api::refusal::{Refusal, detail_response, internal_error, not_found};
 use crate::api::route::{AuthFn, Method, Route};
 use crate::api::scope::{ChainHold, Origin, Scope, chain_hold, describe_chain};
@@ -381,7 +381,11 @@ impl Host {
     fn deny(&self, record: &Record, denied: Denied) -> Response {
         match denied {
             Denied::Rejected(rejected) => self.deny_deliberately(record, &rejected),
-            Denied::Response(response) => *response,
+            // It may relay the answer of another instance, whose refusal is not this host's.
+            Denied::Response(mut response) => {
+                strike(response.headers_mut(), &pinned_wire::headers::REFUSAL);
+                *response
+            }
             Denied::Http(status, detail) => detail_response(status, &detail),
             Denied::Close(code, reason) => {
                 let error = format!("the authorizer closes a WebSocket ({code}, {reason}) on HTTP");

@@ -70,19 +70,18 @@ impl RouteTable {
         headers: &http::HeaderMap,
     ) -> Option<Found> {
         let rest = if rest.is_empty() { "/" } else { rest };
+        let wake = self.wakes && rest == "/_wake";
+        if wake && method == http::Method::POST {
+            // Ahead of the program's own routes (H1.13): a control plane relies on it.
+            return Some(Found::Wake);
+        }
         if let Some((_, methods)) = self.fixed.iter().find(|(path, _)| *path == rest) {
             return Some(match methods.choose(method, headers) {
                 Ok(route) => Found::Route(route),
                 Err(allow) => Found::MethodNotAllowed(allow),
             });
         }
-        (self.wakes && rest == "/_wake").then(|| {
-            if method == http::Method::POST {
-                Found::Wake
-            } else {
-                Found::MethodNotAllowed("POST".to_owned())
-            }
-        })
+        wake.then(|| Found::MethodNotAllowed("POST".to_owned()))
     }
 
     /// A route with parameters, which the request then carries; or the answer that there is none.

@@ -244,7 +244,46 @@ impl Loop {
     async fn open(&self) {}
 }
 
-/// Its authorizer calls what a header names.
+/// Its authorizer relays the answer of another instance.
+#[derive(Default)]
+struct Relay;
+
+#[pinned_api]
+impl Relay {
+    #[authorize]
+    async fn authorize(ctx: &Context, _conn: &Connection) -> Result<(), Denied> {
+        let reply = ctx.cluster().get("/peers/b/caller").send().await?;
+        let headers = reply.headers().clone();
+        Err(Denied::response((
+            reply.status(),
+            headers,
+            reply.into_body(),
+        )))
+    }
+
+    #[route::get("/")]
+    async fn open(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relayed_refusal_makes_no_promise_for_the_one_who_relays_it() {
+    // H3.5: the marker would send pinboard elsewhere with the wrong id.
+    let full = HostOptions::new().namespace("/peers").max_instances(1);
+    let builder = PinnedWorker::builder()
+        .host_with::<Peer>(full)
+        .host::<Relay>("/relays");
+    let app = App::start(builder).await;
+    app.get("/peers/a/caller")
+        .send()
+        .await
+        .assert_ok("Anonymous");
+    let reply = app.get("/relays/r").send().await;
+    reply.assert_error(503, "instance capacity reached; retry");
+    assert_eq!(reply.header("pinned-refusal"), None);
+    assert_eq!(reply.header("retry-after"), Some("1"));
+}
+
+/// Its authorizer calls a node.
 #[derive(Default)]
 struct Checked;
 

@@ -121,7 +121,7 @@ impl Hall {
 
 /// A store that notes at which epochs its logs write.
 #[derive(Clone, Default)]
-struct Store(Arc<Mutex<Vec<(String, u64)>>>);
+pub(crate) struct Store(Arc<Mutex<Vec<(String, u64)>>>);
 
 struct Log {
     store: Store,

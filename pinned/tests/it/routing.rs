@@ -12,6 +12,7 @@ use pinned::{
 };
 
 use crate::app::{App, Board};
+use crate::fences::Store;
 
 #[derive(Default)]
 struct Pad;
@@ -438,6 +439,61 @@ async fn wake_is_a_route_only_where_there_is_a_store() {
         .send()
         .await
         .assert_error(404, "Not Found");
+    assert_eq!(host.len(), 0);
+}
+
+#[derive(Default)]
+struct Waker;
+
+#[pinned_api]
+impl Waker {
+    #[route::get("/_wake")]
+    #[route::post("/_wake")]
+    async fn wake(&self) -> &'static str {
+        "my own"
+    }
+
+    #[route::post("/{name}")]
+    async fn any(&self, Path(name): Path<String>) -> String {
+        name
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_there_is_a_store_wake_comes_before_the_routes_of_the_struct() {
+    // H1.13
+    let builder = || PinnedWorker::builder().host::<Waker>("/wakers");
+    let app = App::start(builder().durability(std::sync::Arc::new(Store::default()))).await;
+    let reply = app.post("/wakers/a/_wake").send().await;
+    assert_eq!(
+        (reply.status.as_u16(), &*reply.body),
+        (202, r#"{"activating":true}"#)
+    );
+    app.post("/wakers/a/_wake")
+        .send()
+        .await
+        .assert_ok(r#"{"ok":true}"#);
+    app.get("/wakers/a/_wake").send().await.assert_ok("my own");
+    app.post("/wakers/a/other").send().await.assert_ok("other");
+    let app = App::start(builder()).await;
+    app.post("/wakers/a/_wake").send().await.assert_ok("my own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_has_one_spelling() {
+    let (app, host) = pads().await;
+    for path in [
+        "/p%61ds/alice/ping",
+        "/Pads/alice/ping",
+        "/pads%2Falice/ping",
+        "//pads/alice/ping",
+    ] {
+        assert_eq!(
+            app.get(path).send().await.status,
+            StatusCode::NOT_FOUND,
+            "{path}"
+        );
+    }
     assert_eq!(host.len(), 0);
 }
 
