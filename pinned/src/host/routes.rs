@@ -228,10 +228,10 @@ pub(super) fn not_allowed(allow: &str) -> Response {
 
 /// A request on its way back out of the matcher. Extensions must be `Clone`; this one is taken once.
 #[derive(Clone)]
-struct Captured(Arc<Mutex<Option<Matching>>>);
+struct Captured(Arc<Mutex<Option<Match>>>);
 
-/// The number of a path, and the request that matched it.
-type Matching = (usize, Request<Body>);
+/// The index of a parametric path, and the request with its parameters.
+type Match = (usize, Request<Body>);
 
 fn matcher(paths: &[(&'static str, Methods)]) -> axum::Router {
     let mut router = axum::Router::new();
