@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use pinned::domain::{Event, TaskError};
+use pinned::lease::{Lease, LeaseSettings};
 use pinned::{HostOptions, PinnedWorker};
 use pinned_testing::TestApp;
 use pinned_testing::sim::{Sim, SimFailure, SimOptions, TraceEvent};
@@ -56,8 +57,7 @@ fn order_of_wakes(seed: u64) -> Vec<u32> {
             });
         }
         sim.advance(SECOND).await;
-        let order = order.lock().clone();
-        order
+        order.lock().clone()
     })
 }
 
@@ -83,8 +83,7 @@ fn runnable_tasks_run_in_the_order_in_which_they_came() {
                 sim.domain().spawn(async move { order.lock().push(number) });
             }
             sim.advance(Duration::ZERO).await;
-            let order = order.lock().clone();
-            order
+            order.lock().clone()
         });
         assert_eq!(order, (0..10).collect::<Vec<_>>());
     }
@@ -260,4 +259,76 @@ fn a_host_evicts_an_idle_instance_in_virtual_time() {
         assert_eq!(app.host::<Room>().len(), 0);
         app.shutdown().await.expect("it stops");
     });
+}
+
+#[test]
+fn a_wait_tells_whether_the_event_is_set_at_the_end() {
+    // S1.8, H17.2
+    Sim::run(0, |sim| async move {
+        let (domain, event) = (sim.domain(), Event::new());
+        assert!(!domain.wait(&event, SECOND).await);
+        assert_eq!(sim.elapsed(), SECOND);
+        let setter = {
+            let (domain, event) = (domain.clone(), event.clone());
+            async move {
+                domain.sleep(SECOND).await;
+                event.set();
+            }
+        };
+        domain.spawn(setter);
+        assert!(domain.wait(&event, 10 * SECOND).await);
+        assert_eq!(sim.elapsed(), 2 * SECOND);
+        assert!(domain.wait(&event, Duration::ZERO).await);
+    });
+}
+
+#[test]
+fn a_lease_turns_unhealthy_and_ends_at_exactly_its_times() {
+    // S1.14
+    Sim::run(0, |sim| async move {
+        let lease = Lease::new(sim.domain());
+        lease
+            .configure(LeaseSettings::new().buffer(5 * SECOND))
+            .expect("a margin");
+        lease.renewed(60 * SECOND, None);
+        let tick = Duration::from_nanos(1);
+        sim.advance(55 * SECOND - tick).await;
+        assert!(lease.healthy());
+        sim.advance(tick).await;
+        assert!(!lease.healthy());
+        assert!(!lease.expired());
+        sim.advance(5 * SECOND - tick).await;
+        assert!(!lease.expired());
+        sim.advance(tick).await;
+        assert!(lease.expired());
+    });
+}
+
+#[test]
+fn what_is_left_at_the_end_is_dropped_without_running() {
+    // S1.13
+    struct Left(Arc<Mutex<Vec<&'static str>>>);
+    impl Drop for Left {
+        fn drop(&mut self) {
+            self.0.lock().push("dropped");
+        }
+    }
+    let seen = Arc::<Mutex<Vec<&'static str>>>::default();
+    let left = Left(Arc::clone(&seen));
+    Sim::run(0, |sim| async move {
+        let domain = sim.domain();
+        let sleep = domain.sleep(SECOND);
+        domain.spawn(async move {
+            sleep.await;
+            left.0.lock().push("ran");
+        });
+        sim.advance(SECOND / 2).await;
+    });
+    assert_eq!(*seen.lock(), ["dropped"]);
+}
+
+#[test]
+#[should_panic(expected = "as the test says")]
+fn a_panic_of_the_test_is_its_own() {
+    Sim::run(0, |_sim| async move { panic!("as the test says") });
 }
