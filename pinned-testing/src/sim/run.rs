@@ -28,7 +28,8 @@ impl Sim {
     ///
     /// # Panics
     ///
-    /// When `test` panics, and on a [`SimFailure`]; standard error shows the seed and the end of the trace.
+    /// When `test` panics, and on a [`SimFailure`]; standard error shows the seed and the end of the trace. Also within
+    /// a tokio runtime, since it brings its own: call it from a plain `#[test]`.
     ///
     /// ```
     /// use pinned_testing::sim::Sim;

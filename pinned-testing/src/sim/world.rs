@@ -138,13 +138,13 @@ impl World {
 
     /// Whether the timer has fired; if not, it wakes `waker` when it does.
     pub(super) fn poll_timer(&self, key: TimerKey, waker: &Waker) -> bool {
-        match self.state.lock().timers.get_mut(&key) {
-            Some(timer) => {
-                timer.waker.clone_from(waker);
-                false
-            }
-            None => true,
-        }
+        let waker = waker.clone();
+        let former = match self.state.lock().timers.get_mut(&key) {
+            Some(timer) => std::mem::replace(&mut timer.waker, waker),
+            None => return true,
+        };
+        drop(former);
+        false
     }
 
     pub(super) fn forget_timer(&self, key: TimerKey) {
@@ -179,10 +179,12 @@ impl World {
         }
         state.now = state.now.max(next);
         if timer.is_some_and(|timer| timer <= next) {
-            for waker in state.fire() {
-                waker.wake();
-            }
+            let wakers = state.fire();
+            // A waker may be the last of its task, and take timers along.
+            drop(state);
+            wakers.into_iter().for_each(Waker::wake);
         } else if let Some((_, done)) = state.advances.pop_first() {
+            drop(state);
             // Timers of that time have fired in earlier steps, and what they woke has run.
             let _ = done.send(());
         }
