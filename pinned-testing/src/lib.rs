@@ -31,9 +31,12 @@
 //! | To | use |
 //! |---|---|
 //! | serve a type for a test | [`pinned_app`], [`pinned_app_with`], [`TestApp::start`] |
+//! | test an instance alone | [`instance`], [`TestInstance`] |
 //! | make requests | [`TestClient`], [`client_for`], [`pinned_client`] |
 //! | read a body as it comes | [`BodyReader`] |
 //! | talk over a WebSocket | [`TestClient::websocket`], [`TestSocket`] |
+//! | wake an instance | [`wake_until_ok`] |
+//! | see what was logged and counted | [`capture_logs`], [`MetricsProbe`] |
 //! | hold a handler at a point | [`Gate`] |
 //! | stand in for the control plane | [`ScriptedPlacements`] |
 //! | stand in for the state store | [`BarrierDurability`] |
@@ -44,17 +47,25 @@ mod app;
 mod client;
 mod durability;
 mod gate;
+mod instance;
+mod logs;
+mod metrics;
 mod placements;
 mod request;
 mod response;
 mod socket;
 mod valve;
+mod wake;
 
 pub use app::{PinnedClient, TestApp, pinned_app, pinned_app_with, pinned_client};
 pub use client::{TestClient, client_for};
 pub use durability::{BarrierDurability, BarrierLog};
 pub use gate::Gate;
+pub use instance::{InstanceError, TestInstance, instance, instance_with};
+pub use logs::{CapturedLogs, LogEvent, capture_logs};
+pub use metrics::MetricsProbe;
 pub use placements::{Release, ScriptedPlacements};
 pub use request::TestRequest;
 pub use response::{BodyError, BodyReader, TestResponse};
 pub use socket::{Disconnected, SocketRequest, TestSocket};
+pub use wake::{WakeError, wake_until_ok};

@@ -1,6 +1,9 @@
 //! The harness, shown on a worker of its own.
 
 mod clients;
+mod instances;
+mod observing;
 mod room;
 mod sockets;
 mod stand_ins;
+mod waking;

@@ -71,12 +71,24 @@ impl Room {
         ctx.abort();
     }
 
+    /// Echoes; passes the gate once its client has left without a word.
     #[route::websocket("/chat")]
-    async fn chat(_this: Instance<Self>, upgrade: WebSocketUpgrade) -> Result<(), SocketError> {
+    async fn chat(
+        _this: Instance<Self>,
+        ctx: Context,
+        upgrade: WebSocketUpgrade,
+    ) -> Result<(), SocketError> {
         let mut socket = upgrade.protocols(["chat.v2"]).accept().await?;
         while let Some(message) = socket.recv().await {
-            if let Message::Text(text) = message? {
-                socket.send_text(text).await?;
+            match message {
+                Ok(Message::Text(text)) => socket.send_text(text).await?,
+                Ok(_) => {}
+                Err(SocketError::ClientLeft) => {
+                    if let Some(gate) = ctx.state::<Gate>() {
+                        gate.pass().await;
+                    }
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())

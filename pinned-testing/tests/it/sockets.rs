@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use pinned_testing::pinned_app;
+use pinned::PinnedWorker;
+use pinned_testing::{Gate, TestApp, pinned_app};
 
 use crate::room::Room;
 
@@ -53,30 +54,35 @@ async fn a_socket_outlives_nothing_of_its_instance() -> pinned::Result<()> {
 
 #[tokio::test]
 async fn a_client_that_disconnects_is_noticed_at_once() -> pinned::Result<()> {
-    let app = pinned_app::<Room>().await?;
+    let left = Gate::new();
+    let builder = PinnedWorker::builder().host::<Room>("/rooms");
+    let app = TestApp::start(builder.state(left.clone())).await?;
     let socket = app
         .client()
-        .websocket("/threads/blue/chat")
+        .websocket("/rooms/blue/chat")
         .await
         .expect("accepted");
     socket.disconnect();
-    app.worker().drain(None).await;
-    assert!(app.host::<Room>().is_empty());
+    left.reached().await;
+    left.open();
     app.shutdown().await
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_vanishes_is_found_out_by_its_silence() -> pinned::Result<()> {
-    let app = pinned_app::<Room>().await?;
+    let left = Gate::new();
+    let builder = PinnedWorker::builder().host::<Room>("/rooms");
+    let app = TestApp::start(builder.state(left.clone())).await?;
     let socket = app
         .client()
-        .websocket("/threads/blue/chat")
+        .websocket("/rooms/blue/chat")
         .await
         .expect("accepted");
     let domain = app.worker().domain().clone();
     let before = domain.monotonic();
     socket.vanish();
-    app.worker().drain(None).await;
+    left.reached().await;
+    left.open();
     // A ping after 20 s of silence, and 20 s to answer it.
     assert!(domain.monotonic() - before >= Duration::from_secs(40));
     app.shutdown().await

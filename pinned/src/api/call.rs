@@ -18,7 +18,7 @@ use super::handler::HandlerFuture;
 use super::instance::Instance;
 use super::refusal::{Refusal, Unavailable, internal_error};
 use super::scope::{Held, Origin, Scope, TakenTurns, chain_hold};
-use super::seam::{Begin, Seam, TurnAnswer, TurnKind, Work, WorkClass};
+use super::seam::{Begin, Seam, Turn, TurnAnswer, TurnKind, Work, WorkClass};
 use super::socket::Session;
 use super::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
 use crate::Attestation;
@@ -311,7 +311,7 @@ impl Call {
         let seam = self.entry.seam();
         let held = Held::Whole(turn);
         match seam.begin(WorkClass::Handler, Some((turn, chain_hold(seam)))) {
-            Begin::Started(Some(TurnAnswer::Granted)) => self
+            Begin::Started(Some(TurnAnswer::Granted(turn))) => self
                 .waiting()
                 .started(WorkClass::Handler, Some(turn))
                 .run(held, work),
@@ -319,10 +319,7 @@ impl Call {
                 let entering = self.entering();
                 let waiting = self.waiting();
                 HandlerFuture::waiting(entering.run(async move {
-                    match waiting
-                        .settle(WorkClass::Handler, Some(turn).zip(answer))
-                        .await
-                    {
+                    match waiting.settle(WorkClass::Handler, answer).await {
                         Ok(begun) => begun.run(held, work).await,
                         Err(unavailable) => unavailable.into_response(),
                     }
@@ -379,25 +376,25 @@ impl Waiting {
                 }
             }
         };
-        self.settle(class, turn.zip(answer)).await
+        self.settle(class, answer).await
     }
 
     /// Waits for the turn of work that counts already.
     async fn settle(
         self,
         class: WorkClass,
-        turn: Option<(TurnKind, TurnAnswer)>,
+        turn: Option<TurnAnswer>,
     ) -> Result<Begun, Unavailable> {
         match turn {
             None => Ok(self.started(class, None)),
-            Some((turn, TurnAnswer::Granted)) => Ok(self.started(class, Some(turn))),
-            Some((turn, answer)) => {
+            Some(TurnAnswer::Granted(turn)) => Ok(self.started(class, Some(turn))),
+            Some(answer) => {
                 let seam = Arc::clone(self.entry.seam());
                 let work = Work {
                     class,
                     started: self.entry.begun(),
                 };
-                let tracked = settle_turn(seam, Some(work), turn, answer).await?;
+                let tracked = settle_turn(seam, Some(work), answer).await?;
                 Ok(Begun {
                     handler: self.handler,
                     origin: self.origin,
@@ -408,7 +405,7 @@ impl Waiting {
     }
 
     /// The work counts, and holds its turn.
-    fn started(self, class: WorkClass, turn: Option<TurnKind>) -> Begun {
+    fn started(self, class: WorkClass, turn: Option<Turn>) -> Begun {
         let seam = Arc::clone(self.entry.seam());
         let work = Work {
             class,

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::RwLock;
 
 use super::context::Context;
 use super::lifespan::{BoxError, SetupError};
@@ -99,18 +98,12 @@ pub trait PinnedApi: Sized + Send + Sync + 'static {
     }
 }
 
-/// Where one instance's value lives between setup and teardown.
-///
-/// The lock never blocks: a holder has been granted a turn first (`host::turn`), and the turn rules are
-/// those of the lock. It is there so that handing out `&mut T` needs no `unsafe`.
-pub(crate) type Slot<T> = Arc<RwLock<Option<T>>>;
+/// An instance's value without its type: what its turns hand around (`seam::Turn`).
+pub(crate) type AnyValue = Arc<dyn Any + Send + Sync>;
 
-/// A [`Slot`] whose type is known to the handlers alone.
-pub(crate) type AnySlot = Arc<dyn Any + Send + Sync>;
-
-type SetupFn = fn(Context) -> BoxFuture<'static, Result<AnySlot, SetupError>>;
-type TeardownFn = fn(AnySlot) -> BoxFuture<'static, Result<(), BoxError>>;
-type StatsFn = fn(&AnySlot) -> Option<Result<Value, serde_json::Error>>;
+type SetupFn = fn(Context) -> BoxFuture<'static, Result<AnyValue, SetupError>>;
+type TeardownFn = fn(AnyValue) -> BoxFuture<'static, Result<(), BoxError>>;
+type StatsFn = fn(&AnyValue) -> Option<Result<Value, serde_json::Error>>;
 
 /// An annotated type without its type: all that a host needs to run instances of it.
 #[derive(Clone, Copy)]
@@ -136,33 +129,19 @@ impl Blueprint {
             routes: T::ROUTES,
             setup: |ctx| {
                 let setup = T::setup(ctx);
-                async move {
-                    let value = setup.await?;
-                    let slot: Slot<T> = Arc::new(RwLock::new(Some(value)));
-                    Ok(slot as AnySlot)
-                }
-                .boxed()
+                async move { Ok(Arc::new(setup.await?) as AnyValue) }.boxed()
             },
-            teardown: |slot| {
+            teardown: |value| {
                 async move {
-                    let Ok(slot) = slot.downcast::<RwLock<Option<T>>>() else {
-                        return Err("the slot holds another type".into());
-                    };
-                    // Taken out first: whoever asks for a turn from here on finds the instance closed.
-                    let taken = slot.write().await.take();
-                    match taken {
+                    let value = value.downcast::<T>().ok().and_then(Arc::into_inner);
+                    match value {
                         Some(mut value) => value.teardown().await,
-                        None => Ok(()),
+                        None => Err("the instance's value is held elsewhere".into()),
                     }
                 }
                 .boxed()
             },
-            stats: |slot| {
-                let slot = slot.downcast_ref::<RwLock<Option<T>>>()?;
-                // A busy instance has no row of its own this time: stats never wait for a turn.
-                let value = slot.try_read().ok()?;
-                value.as_ref()?.stats()
-            },
+            stats: |value| value.downcast_ref::<T>()?.stats(),
         }
     }
 }

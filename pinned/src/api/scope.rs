@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::seam::{Seam, TurnKind, same_instance};
+use super::seam::{InstanceSeam, Seam, TurnKind, same_instance};
 
 tokio::task_local! {
     static CURRENT: Scope;
@@ -165,10 +165,18 @@ pub(crate) fn current_depth() -> u32 {
 
 /// What the chain that runs here and now holds of `seam`'s instance.
 pub(crate) fn chain_hold(seam: &Seam) -> ChainHold {
+    chain_hold_of(&**seam)
+}
+
+/// As [`chain_hold`], for whoever has no [`Seam`] at hand.
+pub(crate) fn chain_hold_of(instance: &dyn InstanceSeam) -> ChainHold {
     CURRENT
         .try_with(|scope| {
             let mut hold = ChainHold::Nothing;
-            for link in scope.chain().filter(|link| same_instance(&link.seam, seam)) {
+            for link in scope
+                .chain()
+                .filter(|link| std::ptr::addr_eq(&*link.seam, instance))
+            {
                 if link.holds(TurnKind::Exclusive) {
                     return ChainHold::Exclusive;
                 }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::cluster::ClusterError;
-use super::definition::AnySlot;
+use super::definition::AnyValue;
 use super::lease::LeaseHooks;
 use super::refusal::{Refusal, Unavailable};
 use super::scope::ChainHold;
@@ -27,6 +27,15 @@ use crate::lease::Lease;
 
 /// A hosted instance, without its type.
 pub(crate) type Seam = Arc<dyn InstanceSeam>;
+
+/// A turn that was granted, with the value it gives access to.
+///
+/// The value moves: an exclusive turn holds the only reference to it, so that `Arc::get_mut` is what proves `&mut T`,
+/// and a shared one holds a clone. It comes back with the turn.
+pub(crate) struct Turn {
+    pub(crate) kind: TurnKind,
+    pub(crate) value: AnyValue,
+}
 
 /// Whether a turn is shared (`&self`) or exclusive (`&mut self`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +81,9 @@ pub(crate) enum Begin {
 
 /// What came of asking for a turn.
 pub(crate) enum TurnAnswer {
-    Granted,
+    Granted(Turn),
     /// Granted, or refused, through the receiver. The waiter stays queued until the receiver is dropped.
-    Queued(oneshot::Receiver<Result<(), Refusal>>),
+    Queued(oneshot::Receiver<Result<Turn, Refusal>>),
 }
 
 /// A response body that the host may end (H6.3). Ending it twice does nothing.
@@ -89,9 +98,6 @@ pub(crate) trait InstanceSeam: Send + Sync + 'static {
     fn worker_lease(&self) -> &Lease;
     fn shared_state(&self) -> &SharedState;
     fn turn_timeout(&self) -> Duration;
-
-    /// The value, once set up.
-    fn slot(&self) -> Option<&AnySlot>;
 
     fn frontier(&self) -> Result<Frontier, NoStateStore>;
     fn placement_epoch(&self) -> Result<u64, NoStateStore>;
@@ -129,12 +135,12 @@ pub(crate) trait InstanceSeam: Send + Sync + 'static {
     fn take_turn(&self, turn: TurnKind, hold: ChainHold) -> Result<TurnAnswer, Refusal>;
     /// Work ends, a turn is given back, or both; in one step. `torn`: a panic passed through the holder of the turn,
     /// so nobody may see the instance again.
-    fn finish(self: Arc<Self>, work: Option<Work>, turn: Option<TurnKind>, torn: bool);
+    fn finish(&self, work: Option<Work>, turn: Option<Turn>, torn: bool);
     /// A handler ends and its streaming body begins, in one step. `None`: the instance is gone, end the body.
     fn finish_into_stream(
-        self: Arc<Self>,
+        &self,
         work: Work,
-        turn: Option<TurnKind>,
+        turn: Option<Turn>,
         stream: Arc<dyn OpenStream>,
     ) -> Option<u64>;
     fn stream_progressed(&self);

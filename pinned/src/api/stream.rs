@@ -11,22 +11,22 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 
 use super::scope::Scope;
-use super::seam::{OpenStream, Seam, TurnKind, Work};
+use super::seam::{OpenStream, Seam, Turn, Work};
 
 /// Ends a handler's work with its answer; a body of unknown length goes on as stream work.
 pub(crate) fn track(
     seam: &Seam,
     work: Option<Work>,
-    turn: Option<TurnKind>,
+    turn: Option<Turn>,
     response: Response,
 ) -> Response {
     let Some(work) = work.filter(|_| response.body().size_hint().exact().is_none()) else {
-        Arc::clone(seam).finish(work, turn, false);
+        seam.finish(work, turn, false);
         return response;
     };
     response.map(|body| {
         let source = Arc::new(Source::new(body));
-        let key = Arc::clone(seam).finish_into_stream(work, turn, Arc::clone(&source) as _);
+        let key = seam.finish_into_stream(work, turn, Arc::clone(&source) as _);
         match key {
             Some(key) => Body::new(TrackedBody {
                 source,

@@ -1,40 +1,37 @@
 //! Turns: the guards through which handlers reach an instance's value.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use axum::response::Response;
 use pinned_wire::headers::REFUSAL;
-use tokio::sync::{
-    OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot,
-};
+use tokio::sync::oneshot;
 
-use super::definition::{PinnedApi, Slot};
+use super::definition::PinnedApi;
 use super::headers::strike;
 use super::refusal::Refusal;
 use super::scope::{HoldMark, chain_hold, describe_chain, is_own_work};
-use super::seam::{Seam, TurnAnswer, TurnKind, Work, WorkClass};
+use super::seam::{Seam, Turn, TurnAnswer, TurnKind, Work, WorkClass};
 use super::stream::track;
 
 /// Work that counts, a turn that is held, or both. Dropping it ends them in one step.
 pub(crate) struct Tracked {
     seam: Seam,
     work: Option<Work>,
-    turn: Option<TurnKind>,
+    turn: Option<Turn>,
     _mark: Option<HoldMark>,
-    ended: bool,
 }
 
 impl Tracked {
     /// Wraps what `seam` has already counted.
-    pub(crate) fn adopt(seam: Seam, work: Option<Work>, turn: Option<TurnKind>) -> Self {
+    pub(crate) fn adopt(seam: Seam, work: Option<Work>, turn: Option<Turn>) -> Self {
         Self {
             seam,
             work,
             turn,
             _mark: None,
-            ended: false,
         }
     }
 
@@ -45,21 +42,41 @@ impl Tracked {
     /// Ends the work with its answer. A streaming body goes on as stream work, with no moment in between at which
     /// the instance looks idle (H6.4).
     pub(crate) fn answer(mut self, mut response: Response) -> Response {
-        self.ended = true;
         // Only a host may promise that nothing has run; a handler's own answer, or one that it relays, says otherwise.
         strike(response.headers_mut(), &REFUSAL);
-        track(&self.seam, self.work, self.turn, response)
+        let (work, turn) = (self.work.take(), self.turn.take());
+        track(&self.seam, work, turn, response)
+    }
+
+    /// Notes the turn in its chain, and that it is one of a `T`.
+    fn of<T: PinnedApi>(mut self) -> Result<Self, Refusal> {
+        match &self.turn {
+            Some(turn) if turn.value.is::<T>() => {
+                self._mark = HoldMark::note(&self.seam, turn.kind);
+                Ok(self)
+            }
+            _ => Err(Refusal::Closing),
+        }
+    }
+
+    fn value<T: PinnedApi>(&self) -> Option<&T> {
+        self.turn.as_ref()?.value.downcast_ref()
+    }
+
+    fn value_mut<T: PinnedApi>(&mut self) -> Option<&mut T> {
+        Arc::get_mut(&mut self.turn.as_mut()?.value)?.downcast_mut()
     }
 }
 
 impl Drop for Tracked {
     fn drop(&mut self) {
-        if self.ended || (self.work.is_none() && self.turn.is_none()) {
+        let (work, turn) = (self.work.take(), self.turn.take());
+        if work.is_none() && turn.is_none() {
             return;
         }
         // A value that was being changed when a panic passed may be half changed: nobody sees it again.
-        let torn = self.turn.is_some() && std::thread::panicking();
-        Arc::clone(&self.seam).finish(self.work, self.turn, torn);
+        let torn = turn.is_some() && std::thread::panicking();
+        self.seam.finish(work, turn, torn);
     }
 }
 
@@ -67,8 +84,7 @@ impl Drop for Tracked {
 struct Waiting {
     seam: Seam,
     work: Option<Work>,
-    turn: TurnKind,
-    answer: oneshot::Receiver<Result<(), Refusal>>,
+    answer: oneshot::Receiver<Result<Turn, Refusal>>,
     settled: bool,
 }
 
@@ -82,9 +98,13 @@ impl Waiting {
             Err(_elapsed) => return Err(Refusal::TurnTimeout),
         };
         self.settled = true;
-        let turn = granted.is_ok().then_some(self.turn);
-        let tracked = Tracked::adopt(seam, self.work, turn);
-        granted.map(|()| tracked)
+        match granted {
+            Ok(turn) => Ok(Tracked::adopt(seam, self.work, Some(turn))),
+            Err(refusal) => {
+                drop(Tracked::adopt(seam, self.work, None));
+                Err(refusal)
+            }
+        }
     }
 }
 
@@ -94,11 +114,11 @@ impl Drop for Waiting {
             return;
         }
         self.answer.close();
-        let turn = matches!(self.answer.try_recv(), Ok(Ok(()))).then_some(self.turn);
+        let turn = self.answer.try_recv().ok().and_then(Result::ok);
         if turn.is_none() {
             self.seam.forget_waiters();
         }
-        Arc::clone(&self.seam).finish(self.work, turn, false);
+        self.seam.finish(self.work, turn, false);
     }
 }
 
@@ -108,16 +128,14 @@ impl Drop for Waiting {
 pub(crate) async fn settle_turn(
     seam: Seam,
     work: Option<Work>,
-    turn: TurnKind,
     answer: TurnAnswer,
 ) -> Result<Tracked, Refusal> {
     match answer {
-        TurnAnswer::Granted => Ok(Tracked::adopt(seam, work, Some(turn))),
+        TurnAnswer::Granted(turn) => Ok(Tracked::adopt(seam, work, Some(turn))),
         TurnAnswer::Queued(answer) => {
             let waiting = Waiting {
                 seam,
                 work,
-                turn,
                 answer,
                 settled: false,
             };
@@ -132,7 +150,7 @@ pub(crate) async fn settle_turn(
 /// that the error does not end its socket or stream before the placement is handed back (H11.8).
 pub(crate) async fn take_turn(seam: &Seam, turn: TurnKind) -> Result<Tracked, Refusal> {
     let taken = match seam.take_turn(turn, chain_hold(seam)) {
-        Ok(answer) => settle_turn(Arc::clone(seam), None, turn, answer).await,
+        Ok(answer) => settle_turn(Arc::clone(seam), None, answer).await,
         Err(refusal) => Err(name_chain(refusal, seam, turn)),
     };
     if matches!(taken, Err(Refusal::Closing)) && is_own_work(seam) {
@@ -153,8 +171,8 @@ pub(crate) fn name_chain(refusal: Refusal, seam: &Seam, turn: TurnKind) -> Refus
 ///
 /// A turn is first come, first served. It is given back when the guard is dropped.
 pub struct ReadTurn<T> {
-    value: OwnedRwLockReadGuard<Option<T>, T>,
     tracked: Tracked,
+    of: PhantomData<fn() -> T>,
 }
 
 /// An exclusive turn: `&mut T`, alone.
@@ -162,26 +180,19 @@ pub struct ReadTurn<T> {
 /// A turn is first come, first served. It is given back when the guard is dropped; when a panic drops it, the
 /// instance is aborted and the next request starts from a fresh setup.
 pub struct WriteTurn<T> {
-    value: OwnedRwLockMappedWriteGuard<Option<T>, T>,
     tracked: Tracked,
+    of: PhantomData<fn() -> T>,
 }
 
-fn slot_of<T: PinnedApi>(seam: &Seam) -> Result<Slot<T>, Refusal> {
-    let slot = seam.slot().ok_or(Refusal::Closing)?;
-    Arc::clone(slot)
-        .downcast::<RwLock<Option<T>>>()
-        .map_err(|_| Refusal::Closing)
-}
+/// What the guards were made with, and what nothing takes away from them while they live.
+const HELD: &str = "a turn holds the value it was granted with";
 
 impl<T: PinnedApi> ReadTurn<T> {
-    pub(crate) fn new(mut tracked: Tracked) -> Result<Self, Refusal> {
-        tracked._mark = HoldMark::note(&tracked.seam, TurnKind::Shared);
-        let guard = slot_of::<T>(&tracked.seam)?
-            .try_read_owned()
-            .map_err(|_| Refusal::Closing)?;
-        let value = OwnedRwLockReadGuard::try_map(guard, Option::as_ref)
-            .map_err(|_torn_down| Refusal::Closing)?;
-        Ok(Self { value, tracked })
+    pub(crate) fn new(tracked: Tracked) -> Result<Self, Refusal> {
+        Ok(Self {
+            tracked: tracked.of::<T>()?,
+            of: PhantomData,
+        })
     }
 
     pub(crate) fn into_tracked(self) -> Tracked {
@@ -190,14 +201,11 @@ impl<T: PinnedApi> ReadTurn<T> {
 }
 
 impl<T: PinnedApi> WriteTurn<T> {
-    pub(crate) fn new(mut tracked: Tracked) -> Result<Self, Refusal> {
-        tracked._mark = HoldMark::note(&tracked.seam, TurnKind::Exclusive);
-        let guard = slot_of::<T>(&tracked.seam)?
-            .try_write_owned()
-            .map_err(|_| Refusal::Closing)?;
-        let value = OwnedRwLockWriteGuard::try_map(guard, Option::as_mut)
-            .map_err(|_torn_down| Refusal::Closing)?;
-        Ok(Self { value, tracked })
+    pub(crate) fn new(tracked: Tracked) -> Result<Self, Refusal> {
+        Ok(Self {
+            tracked: tracked.of::<T>()?,
+            of: PhantomData,
+        })
     }
 
     pub(crate) fn into_tracked(self) -> Tracked {
@@ -205,35 +213,35 @@ impl<T: PinnedApi> WriteTurn<T> {
     }
 }
 
-impl<T> Deref for ReadTurn<T> {
+impl<T: PinnedApi> Deref for ReadTurn<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.value
+        self.tracked.value().expect(HELD)
     }
 }
 
-impl<T> Deref for WriteTurn<T> {
+impl<T: PinnedApi> Deref for WriteTurn<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.value
+        self.tracked.value().expect(HELD)
     }
 }
 
-impl<T> DerefMut for WriteTurn<T> {
+impl<T: PinnedApi> DerefMut for WriteTurn<T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
+        self.tracked.value_mut().expect(HELD)
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for ReadTurn<T> {
+impl<T: PinnedApi + fmt::Debug> fmt::Debug for ReadTurn<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ReadTurn").field(&**self).finish()
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for WriteTurn<T> {
+impl<T: PinnedApi + fmt::Debug> fmt::Debug for WriteTurn<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WriteTurn").field(&**self).finish()
     }

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use super::close::CloseJob;
 use super::record::{Phase, Record, Stage};
 use crate::api::context::Context;
-use crate::api::definition::AnySlot;
+use crate::api::definition::AnyValue;
 use crate::api::lifespan::SetupError;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::{ChainHold, Held, Origin, Scope, chain_hold, describe_chain};
@@ -52,7 +52,7 @@ impl Activation {
 
 /// What a setup came to.
 enum Outcome {
-    Built(AnySlot),
+    Built(AnyValue),
     Failed(SetupError),
     /// The record is being closed.
     CutOff,
@@ -165,7 +165,7 @@ impl Record {
             }
         };
         match outcome {
-            Outcome::Built(slot) => self.become_live(&activation, slot),
+            Outcome::Built(value) => self.become_live(&activation, value),
             Outcome::Failed(error) => self.fail_activation(&activation, error).await,
             Outcome::CutOff => {
                 activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));
@@ -182,7 +182,7 @@ impl Record {
         tokio::select! {
             biased;
             built = setup => match built {
-                Ok(Ok(slot)) => Outcome::Built(slot),
+                Ok(Ok(value)) => Outcome::Built(value),
                 Ok(Err(error)) => Outcome::Failed(error),
                 Err(_panic) => Outcome::Failed(SetupError::new("the setup panicked")),
             },
@@ -190,12 +190,12 @@ impl Record {
         }
     }
 
-    fn become_live(self: &Arc<Self>, activation: &Activation, slot: AnySlot) {
+    fn become_live(self: &Arc<Self>, activation: &Activation, value: AnyValue) {
         let now = self.now();
         let wall = self.host.env.domain.now();
         let mut state = self.lock();
         // A close that came in between finds the value and tears it down.
-        let _ = self.slot.set(slot);
+        state.turns.put(value);
         if matches!(state.phase, Phase::Activating(_)) {
             state.phase = Phase::Live;
             state.last_activity = now;

@@ -39,11 +39,7 @@ impl Record {
 
     /// Decides a close; visible to every admission from here on (H3.10).
     #[must_use]
-    pub(super) fn close_locked(
-        self: &Arc<Self>,
-        state: &mut State,
-        kind: CloseKind,
-    ) -> Option<CloseJob> {
+    pub(super) fn close_locked(&self, state: &mut State, kind: CloseKind) -> Option<CloseJob> {
         let cancelling = kind == CloseKind::Cancelling;
         let job = if let Phase::Closing(closing) = &mut state.phase {
             // H11.1: nothing changes, but a cancelling close makes a kept one hand the placement back.
@@ -53,7 +49,8 @@ impl Record {
         } else {
             let releasing = cancelling || self.host.options.release_placement_on_idle;
             let before = self.begin_closing(state, releasing)?;
-            Some(CloseJob::new(Arc::clone(self), before, kind))
+            self.this()
+                .map(|record| CloseJob::new(record, before, kind))
         };
         if cancelling {
             // First: a handler that is cut off in the middle of a change gives its turn to nobody.
@@ -209,10 +206,10 @@ impl CloseJob {
             self.cut_streams();
             record.wait_until(Record::turns_are_free).await;
         }
-        let Some(slot) = record.slot.get() else {
+        let Some(value) = record.lock().turns.retire() else {
             return true;
         };
-        let teardown = (record.host.blueprint.teardown)(Arc::clone(slot));
+        let teardown = (record.host.blueprint.teardown)(value);
         let seam: Seam = Arc::clone(record) as Seam;
         let scope = Scope::new(seam, Held::Whole(TurnKind::Exclusive), Origin::default());
         let ended = scope.run(AssertUnwindSafe(teardown).catch_unwind()).await;

@@ -164,13 +164,13 @@ impl Host {
         }
     }
 
-    /// Waits until a drain has left nothing, or is lifted.
+    /// Waits until the host's own drain has left nothing, or is lifted, whatever a control plane asks for besides.
     pub(crate) async fn wait_drained(&self) {
         loop {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
             changed.as_mut().enable();
-            if self.is_empty() || !self.is_draining() {
+            if self.is_empty() || self.drains.lock().host.is_none() {
                 return;
             }
             changed.await;

@@ -14,6 +14,8 @@ use super::core::{Host, Service};
 use super::fence::{Fence, Remembered};
 use super::record::{Admission, Record};
 use crate::api::refusal::Refusal;
+use crate::api::scope::chain_hold_of;
+use crate::api::seam::{Begin, Seam, TurnKind};
 
 const SHARDS: usize = 64;
 
@@ -160,6 +162,18 @@ impl Host {
                 Admission::Gone => {}
             }
         }
+    }
+
+    /// Begins work on a resident instance in one step. `None`: the long way, which knows why not.
+    ///
+    /// Only ids that are valid have a record, so none is checked here.
+    pub(super) fn begin_resident(&self, id: &str, turn: TurnKind) -> Option<(Seam, Begin)> {
+        if self.service() != Service::Running || self.env.lease.expired() {
+            return None;
+        }
+        let record = self.directory.get(id)?;
+        let begun = record.admit_and_begin(turn, chain_hold_of(&*record))?;
+        Some((record as Seam, begun))
     }
 
     /// Makes a cold record for `id` with this request attached; `None` when there is one by now (H3.4, H3.7).

@@ -14,7 +14,7 @@ use crate::api::definition::PinnedApi;
 use crate::api::instance::Instance;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::{ChainHold, chain_hold, describe_chain};
-use crate::api::seam::{Begin, InstanceSeam, Seam, TurnKind, Work, WorkClass};
+use crate::api::seam::{Begin, InstanceSeam, Seam, TurnAnswer, TurnKind, Work, WorkClass};
 use crate::api::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
 
 /// One namespace of a worker, typed: calls into its instances without HTTP, and what governs them.
@@ -152,19 +152,30 @@ impl<T: PinnedApi> PinnedHost<T> {
     }
 
     async fn begin(&self, id: &str, turn: TurnKind) -> Result<Tracked, Unavailable> {
+        let work = Some(Work {
+            class: WorkClass::Handler,
+            started: None,
+        });
+        if let Some((seam, begun)) = self.host.begin_resident(id, turn) {
+            match begun {
+                Begin::Started(Some(TurnAnswer::Granted(turn))) => {
+                    return Ok(Tracked::adopt(seam, work, Some(turn)));
+                }
+                Begin::Started(Some(answer)) => return Ok(settle_turn(seam, work, answer).await?),
+                Begin::Refused(refusal) => return Err(name_chain(refusal, &seam, turn).into()),
+                // It has begun to close in this moment.
+                Begin::Started(None) | Begin::NotResident => {}
+            }
+        }
         let seam = self.enter(id).await?;
         let entry = Entry::adopt(Arc::clone(&seam), None);
         loop {
             match seam.begin(WorkClass::Handler, Some((turn, chain_hold(&seam)))) {
                 Begin::Started(answer) => {
                     entry.begun();
-                    let work = Some(Work {
-                        class: WorkClass::Handler,
-                        started: None,
-                    });
                     return match answer {
                         None => Ok(Tracked::adopt(seam, work, None)),
-                        Some(answer) => Ok(settle_turn(seam, work, turn, answer).await?),
+                        Some(answer) => Ok(settle_turn(seam, work, answer).await?),
                     };
                 }
                 Begin::NotResident => Arc::clone(&seam).activate().await?,

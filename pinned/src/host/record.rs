@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -20,19 +20,18 @@ use super::fence::Fence;
 use super::timers::TimerKey;
 use super::turns::Turns;
 use super::wind_down::{Reported, Slot};
-use crate::api::definition::AnySlot;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
 use crate::api::scope::ChainHold;
-use crate::api::seam::{Begin, OpenStream, TurnKind, Work, WorkClass};
+use crate::api::seam::{Begin, OpenStream, Turn, TurnAnswer, TurnKind, Work, WorkClass};
 use crate::durability::EffectLog;
 
 /// One instance of one id.
 pub(crate) struct Record {
+    this: Weak<Self>,
     pub(super) host: Arc<Host>,
     id: Box<str>,
     pub(super) log: Option<Arc<dyn EffectLog>>,
-    pub(super) slot: OnceLock<AnySlot>,
     state: Mutex<State>,
     /// How much of the running work is cut off; only ever raised.
     stage: AtomicU8,
@@ -136,11 +135,11 @@ impl Record {
             .durability
             .as_ref()
             .map(|store| store.open(&host.namespace, id, epoch.unwrap_or(0)));
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             host,
             id: id.into(),
             log,
-            slot: OnceLock::new(),
             state: Mutex::new(State {
                 phase: Phase::Cold,
                 attached: 1,
@@ -168,6 +167,11 @@ impl Record {
             stage: AtomicU8::new(Stage::Running as u8),
             changed: Notify::new(),
         })
+    }
+
+    /// The record itself, for what outlives the caller's hold on it.
+    pub(super) fn this(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
     }
 
     pub(super) fn key(&self) -> &str {
@@ -230,6 +234,28 @@ impl Record {
         turn: Option<(TurnKind, ChainHold)>,
     ) -> Begin {
         let mut state = self.lock();
+        let begun = self.begin_locked(&mut state, class, turn);
+        if let Begin::Started(_) = begun {
+            state.attached -= 1;
+        }
+        begun
+    }
+
+    /// Admission and the beginning of its work in one step, for a resident instance. `None`: the long way.
+    pub(super) fn admit_and_begin(&self, kind: TurnKind, hold: ChainHold) -> Option<Begin> {
+        let mut state = self.lock();
+        if !matches!(state.phase, Phase::Live) || self.is_past_deadline(&state) {
+            return None;
+        }
+        Some(self.begin_locked(&mut state, WorkClass::Handler, Some((kind, hold))))
+    }
+
+    fn begin_locked(
+        &self,
+        state: &mut State,
+        class: WorkClass,
+        turn: Option<(TurnKind, ChainHold)>,
+    ) -> Begin {
         match state.phase {
             Phase::Live => {}
             Phase::Cold | Phase::Activating(_) => return Begin::NotResident,
@@ -244,7 +270,6 @@ impl Record {
                 }
             }
         };
-        state.attached -= 1;
         state.idle_told = false;
         match class {
             WorkClass::Handler => state.handlers += 1,
@@ -256,20 +281,18 @@ impl Record {
         Begin::Started(answer)
     }
 
-    pub(super) fn take_turn(
-        &self,
-        kind: TurnKind,
-        hold: ChainHold,
-    ) -> Result<crate::api::seam::TurnAnswer, Refusal> {
+    pub(super) fn take_turn(&self, kind: TurnKind, hold: ChainHold) -> Result<TurnAnswer, Refusal> {
         self.lock()
             .turns
             .take(kind, hold, self.host.options.max_waiting)
     }
 
     /// Takes a turn if it can be had without waiting.
-    pub(super) fn take_free_turn(&self, kind: TurnKind) -> bool {
-        let taken = self.lock().turns.take(kind, ChainHold::Nothing, 0);
-        matches!(taken, Ok(crate::api::seam::TurnAnswer::Granted))
+    pub(super) fn take_free_turn(&self, kind: TurnKind) -> Option<Turn> {
+        match self.lock().turns.take(kind, ChainHold::Nothing, 0) {
+            Ok(TurnAnswer::Granted(turn)) => Some(turn),
+            _ => None,
+        }
     }
 
     pub(super) fn forget_waiters(&self) {
@@ -286,12 +309,7 @@ impl Record {
     }
 
     /// Work ends, a turn comes back, or both.
-    pub(super) fn finish_work(
-        self: &Arc<Self>,
-        work: Option<Work>,
-        turn: Option<TurnKind>,
-        torn: bool,
-    ) {
+    pub(super) fn finish_work(&self, work: Option<Work>, turn: Option<Turn>, torn: bool) {
         let now = self.now();
         let mut state = self.lock();
         // Closing, which seals the turns, before this one is handed on: nobody may be granted a torn value.
@@ -300,8 +318,8 @@ impl Record {
         } else {
             None
         };
-        if let Some(kind) = turn {
-            state.turns.give_back(kind);
+        if let Some(turn) = turn {
+            state.turns.give_back(turn);
         }
         if let Some(work) = work {
             match work.class {
@@ -329,15 +347,15 @@ impl Record {
 
     /// A handler's answer goes on as a streaming body.
     pub(super) fn finish_into_stream(
-        self: &Arc<Self>,
+        &self,
         work: Work,
-        turn: Option<TurnKind>,
+        turn: Option<Turn>,
         stream: Arc<dyn OpenStream>,
     ) -> Option<u64> {
         let now = self.now();
         let mut state = self.lock();
-        if let Some(kind) = turn {
-            state.turns.give_back(kind);
+        if let Some(turn) = turn {
+            state.turns.give_back(turn);
         }
         state.handlers -= 1;
         state.last_activity = now;

@@ -15,12 +15,11 @@ use super::close::CloseKind;
 use super::metrics::Transport;
 use super::record::{Phase, Record, Stage};
 use crate::api::cluster::ClusterError;
-use crate::api::definition::AnySlot;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::ChainHold;
 use crate::api::seam::{
-    Begin, InstanceSeam, OpenStream, TurnAnswer, TurnKind, Work, WorkClass, boxed,
+    Begin, InstanceSeam, OpenStream, Turn, TurnAnswer, TurnKind, Work, WorkClass, boxed,
 };
 use crate::api::state::SharedState;
 use crate::api::task::{TaskEnd, TaskHandle};
@@ -51,10 +50,6 @@ impl InstanceSeam for Record {
 
     fn turn_timeout(&self) -> Duration {
         self.host.options.turn_timeout
-    }
-
-    fn slot(&self) -> Option<&AnySlot> {
-        self.slot.get()
     }
 
     fn frontier(&self) -> Result<Frontier, NoStateStore> {
@@ -166,17 +161,17 @@ impl InstanceSeam for Record {
         Record::take_turn(self, turn, hold)
     }
 
-    fn finish(self: Arc<Self>, work: Option<Work>, turn: Option<TurnKind>, torn: bool) {
+    fn finish(&self, work: Option<Work>, turn: Option<Turn>, torn: bool) {
         self.finish_work(work, turn, torn);
     }
 
     fn finish_into_stream(
-        self: Arc<Self>,
+        &self,
         work: Work,
-        turn: Option<TurnKind>,
+        turn: Option<Turn>,
         stream: Arc<dyn OpenStream>,
     ) -> Option<u64> {
-        Record::finish_into_stream(&self, work, turn, stream)
+        Record::finish_into_stream(self, work, turn, stream)
     }
 
     fn stream_progressed(&self) {

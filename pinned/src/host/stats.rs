@@ -38,20 +38,20 @@ fn row(record: &Arc<Record>) -> Value {
 fn extra(record: &Arc<Record>) -> Map<String, Value> {
     let hook = record.host.blueprint.stats;
     // A turn like any other: a handler that begins meanwhile waits for it instead of finding the value locked.
-    let Some(_turn) = GlanceTurn::take(record) else {
+    let Some(turn) = record.take_free_turn(TurnKind::Shared) else {
         return Map::new();
     };
-    let extra = record.slot.get().and_then(|slot| {
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(slot))).unwrap_or_else(|_| {
-            tracing::error!(
-                target: "pinned::host",
-                instance_id = record.key(),
-                namespace = &*record.host.namespace,
-                "the stats hook panicked"
-            );
-            None
-        })
+    let look = std::panic::AssertUnwindSafe(|| hook(&turn.value));
+    let extra = std::panic::catch_unwind(look).unwrap_or_else(|_| {
+        tracing::error!(
+            target: "pinned::host",
+            instance_id = record.key(),
+            namespace = &*record.host.namespace,
+            "the stats hook panicked"
+        );
+        None
     });
+    record.finish_work(None, Some(turn), false);
     match extra {
         Some(Ok(Value::Object(extra))) => extra,
         None | Some(Ok(Value::Null)) => Map::new(),
@@ -66,22 +66,5 @@ fn extra(record: &Arc<Record>) -> Map<String, Value> {
             );
             Map::new()
         }
-    }
-}
-
-/// A shared turn that was free, for as long as a look at the value takes.
-struct GlanceTurn<'a>(&'a Arc<Record>);
-
-impl<'a> GlanceTurn<'a> {
-    fn take(record: &'a Arc<Record>) -> Option<Self> {
-        record
-            .take_free_turn(TurnKind::Shared)
-            .then(|| Self(record))
-    }
-}
-
-impl Drop for GlanceTurn<'_> {
-    fn drop(&mut self) {
-        self.0.finish_work(None, Some(TurnKind::Shared), false);
     }
 }

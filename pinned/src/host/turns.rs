@@ -4,13 +4,18 @@ use std::collections::VecDeque;
 
 use tokio::sync::oneshot;
 
+use crate::api::definition::AnyValue;
 use crate::api::refusal::Refusal;
 use crate::api::scope::ChainHold;
-use crate::api::seam::{TurnAnswer, TurnKind};
+use crate::api::seam::{Turn, TurnAnswer, TurnKind};
 
 /// Who holds the turns of one instance, and who waits. Stands behind the record's lock.
+///
+/// It owns the instance's value and hands it out with the turns, so that nobody can reach the value without one.
 #[derive(Default)]
 pub(super) struct Turns {
+    /// Absent before setup, after teardown, and while an exclusive turn is out.
+    value: Option<AnyValue>,
     holders: Holders,
     waiting: VecDeque<Waiter>,
     sealed: bool,
@@ -45,7 +50,7 @@ impl Holders {
 
 struct Waiter {
     kind: TurnKind,
-    answer: oneshot::Sender<Result<(), Refusal>>,
+    answer: oneshot::Sender<Result<Turn, Refusal>>,
 }
 
 impl Turns {
@@ -66,9 +71,8 @@ impl Turns {
                 return Err(Refusal::CallChain(String::new()));
             }
         };
-        if may_pass && let Some(holders) = self.holders.with(kind) {
-            self.holders = holders;
-            return Ok(TurnAnswer::Granted);
+        if may_pass && let Some(turn) = self.hand_out(kind) {
+            return Ok(TurnAnswer::Granted(turn));
         }
         if self.waiting.len() >= max_waiting {
             self.forget_gone();
@@ -81,10 +85,37 @@ impl Turns {
         Ok(TurnAnswer::Queued(receiver))
     }
 
+    /// The instance has been set up.
+    pub(super) fn put(&mut self, value: AnyValue) {
+        self.value = Some(value);
+    }
+
+    /// The value, for its teardown; `None` while a turn is out, or when there is none.
+    pub(super) fn retire(&mut self) -> Option<AnyValue> {
+        self.value.take_if(|_| self.holders == Holders::None)
+    }
+
     /// Gives a turn back, and hands out what that frees.
-    pub(super) fn give_back(&mut self, kind: TurnKind) {
-        self.holders = self.holders.without(kind);
+    pub(super) fn give_back(&mut self, turn: Turn) {
+        self.take_back(turn);
         self.grant();
+    }
+
+    fn take_back(&mut self, turn: Turn) {
+        self.holders = self.holders.without(turn.kind);
+        if turn.kind == TurnKind::Exclusive {
+            self.value = Some(turn.value);
+        }
+    }
+
+    fn hand_out(&mut self, kind: TurnKind) -> Option<Turn> {
+        let holders = self.holders.with(kind)?;
+        let value = match kind {
+            TurnKind::Shared => self.value.clone()?,
+            TurnKind::Exclusive => self.value.take()?,
+        };
+        self.holders = holders;
+        Some(Turn { kind, value })
     }
 
     /// Drops waiters that went away, and hands out what one of them held up.
@@ -108,17 +139,16 @@ impl Turns {
     }
 
     fn grant(&mut self) {
-        while let Some(holders) = self
-            .waiting
-            .front()
-            .and_then(|waiter| self.holders.with(waiter.kind))
-        {
+        while let Some(kind) = self.waiting.front().map(|waiter| waiter.kind) {
+            let Some(turn) = self.hand_out(kind) else {
+                return;
+            };
             let Some(waiter) = self.waiting.pop_front() else {
                 return;
             };
             // A waiter that went away in this moment does not hold the turn up.
-            if waiter.answer.send(Ok(())).is_ok() {
-                self.holders = holders;
+            if let Err(Ok(turn)) = waiter.answer.send(Ok(turn)) {
+                self.take_back(turn);
             }
         }
     }
@@ -126,107 +156,123 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
-    fn take(turns: &mut Turns, kind: TurnKind) -> TurnAnswer {
+    fn turns() -> Turns {
+        let mut turns = Turns::default();
+        turns.put(Arc::new(()));
         turns
-            .take(kind, ChainHold::Nothing, 8)
-            .expect("not refused")
     }
 
-    fn queued(answer: TurnAnswer) -> oneshot::Receiver<Result<(), Refusal>> {
-        match answer {
-            TurnAnswer::Queued(receiver) => receiver,
-            TurnAnswer::Granted => panic!("granted"),
+    fn ask(turns: &mut Turns, kind: TurnKind, max_waiting: usize) -> Result<TurnAnswer, Refusal> {
+        turns.take(kind, ChainHold::Nothing, max_waiting)
+    }
+
+    fn granted(turns: &mut Turns, kind: TurnKind) -> Turn {
+        match ask(turns, kind, 8) {
+            Ok(TurnAnswer::Granted(turn)) => turn,
+            _ => panic!("not granted"),
+        }
+    }
+
+    fn queued(turns: &mut Turns, kind: TurnKind) -> oneshot::Receiver<Result<Turn, Refusal>> {
+        match ask(turns, kind, 8) {
+            Ok(TurnAnswer::Queued(receiver)) => receiver,
+            _ => panic!("not queued"),
         }
     }
 
     #[test]
     fn a_reader_behind_a_waiting_writer_waits_for_it() {
-        let mut turns = Turns::default();
-        assert!(matches!(
-            take(&mut turns, TurnKind::Shared),
-            TurnAnswer::Granted
-        ));
-        let mut writer = queued(take(&mut turns, TurnKind::Exclusive));
-        let mut reader = queued(take(&mut turns, TurnKind::Shared));
-        turns.give_back(TurnKind::Shared);
-        assert!(writer.try_recv().is_ok());
+        let mut turns = turns();
+        let first = granted(&mut turns, TurnKind::Shared);
+        let mut writer = queued(&mut turns, TurnKind::Exclusive);
+        let mut reader = queued(&mut turns, TurnKind::Shared);
+        turns.give_back(first);
+        let Ok(Ok(turn)) = writer.try_recv() else {
+            panic!("the writer is next")
+        };
         assert!(reader.try_recv().is_err());
-        turns.give_back(TurnKind::Exclusive);
+        turns.give_back(turn);
         assert!(reader.try_recv().is_ok());
     }
 
     #[test]
+    fn an_exclusive_turn_holds_the_only_reference() {
+        let mut turns = turns();
+        let first = granted(&mut turns, TurnKind::Shared);
+        let second = granted(&mut turns, TurnKind::Shared);
+        turns.give_back(first);
+        turns.give_back(second);
+        let mut writer = granted(&mut turns, TurnKind::Exclusive);
+        assert!(Arc::get_mut(&mut writer.value).is_some());
+    }
+
+    #[test]
     fn a_reader_within_a_reader_of_its_chain_passes_a_waiting_writer() {
-        let mut turns = Turns::default();
-        assert!(matches!(
-            take(&mut turns, TurnKind::Shared),
-            TurnAnswer::Granted
-        ));
-        let _writer = queued(take(&mut turns, TurnKind::Exclusive));
+        let mut turns = turns();
+        let _first = granted(&mut turns, TurnKind::Shared);
+        let _writer = queued(&mut turns, TurnKind::Exclusive);
         let nested = turns.take(TurnKind::Shared, ChainHold::Shared, 8);
-        assert!(matches!(nested, Ok(TurnAnswer::Granted)));
+        assert!(matches!(nested, Ok(TurnAnswer::Granted(_))));
     }
 
     #[test]
     fn what_an_ancestor_holds_exclusively_is_refused() {
-        let mut turns = Turns::default();
-        assert!(matches!(
-            take(&mut turns, TurnKind::Exclusive),
-            TurnAnswer::Granted
-        ));
+        let mut turns = turns();
+        let _held = granted(&mut turns, TurnKind::Exclusive);
         let nested = turns.take(TurnKind::Shared, ChainHold::Exclusive, 8);
         assert!(matches!(nested, Err(Refusal::CallChain(_))));
     }
 
     #[test]
     fn a_writer_that_went_away_does_not_hold_up_readers() {
-        let mut turns = Turns::default();
-        assert!(matches!(
-            take(&mut turns, TurnKind::Shared),
-            TurnAnswer::Granted
-        ));
-        let writer = queued(take(&mut turns, TurnKind::Exclusive));
-        let mut reader = queued(take(&mut turns, TurnKind::Shared));
+        let mut turns = turns();
+        let _first = granted(&mut turns, TurnKind::Shared);
+        let writer = queued(&mut turns, TurnKind::Exclusive);
+        let mut reader = queued(&mut turns, TurnKind::Shared);
         drop(writer);
         turns.forget_gone();
         assert!(reader.try_recv().is_ok());
     }
 
     #[test]
-    fn waiting_is_bounded_and_those_who_left_do_not_count() {
-        let mut turns = Turns::default();
-        assert!(matches!(
-            take(&mut turns, TurnKind::Exclusive),
-            TurnAnswer::Granted
-        ));
-        let first = turns.take(TurnKind::Shared, ChainHold::Nothing, 1);
-        assert!(matches!(first, Ok(TurnAnswer::Queued(_))));
-        assert!(matches!(
-            turns.take(TurnKind::Shared, ChainHold::Nothing, 1),
-            Err(Refusal::TurnQueue)
-        ));
-        drop(first);
-        assert!(turns.take(TurnKind::Shared, ChainHold::Nothing, 1).is_ok());
+    fn a_turn_granted_to_one_who_went_away_goes_to_the_next() {
+        let mut turns = turns();
+        let first = granted(&mut turns, TurnKind::Exclusive);
+        let gone = queued(&mut turns, TurnKind::Exclusive);
+        let mut next = queued(&mut turns, TurnKind::Exclusive);
+        drop(gone);
+        turns.give_back(first);
+        assert!(matches!(next.try_recv(), Ok(Ok(_))));
     }
 
     #[test]
-    fn sealing_refuses_waiters_and_newcomers() {
-        let mut turns = Turns::default();
-        assert!(matches!(
-            take(&mut turns, TurnKind::Exclusive),
-            TurnAnswer::Granted
-        ));
-        let mut waiter = queued(take(&mut turns, TurnKind::Shared));
+    fn waiting_is_bounded_and_those_who_left_do_not_count() {
+        let mut turns = turns();
+        let _held = granted(&mut turns, TurnKind::Exclusive);
+        let first = ask(&mut turns, TurnKind::Shared, 1);
+        assert!(matches!(first, Ok(TurnAnswer::Queued(_))));
+        let refused = ask(&mut turns, TurnKind::Shared, 1);
+        assert!(matches!(refused, Err(Refusal::TurnQueue)));
+        drop(first);
+        assert!(ask(&mut turns, TurnKind::Shared, 1).is_ok());
+    }
+
+    #[test]
+    fn sealing_refuses_waiters_and_newcomers_and_the_value_retires_once_free() {
+        let mut turns = turns();
+        let held = granted(&mut turns, TurnKind::Exclusive);
+        let mut waiter = queued(&mut turns, TurnKind::Shared);
         turns.seal();
         assert!(matches!(waiter.try_recv(), Ok(Err(Refusal::Closing))));
-        assert!(matches!(
-            turns.take(TurnKind::Shared, ChainHold::Nothing, 8),
-            Err(Refusal::Closing)
-        ));
-        assert!(!turns.is_free());
-        turns.give_back(TurnKind::Exclusive);
-        assert!(turns.is_free());
+        let refused = ask(&mut turns, TurnKind::Shared, 8);
+        assert!(matches!(refused, Err(Refusal::Closing)));
+        assert!(!turns.is_free() && turns.retire().is_none());
+        turns.give_back(held);
+        assert!(turns.is_free() && turns.retire().is_some());
+        assert!(turns.retire().is_none());
     }
 }

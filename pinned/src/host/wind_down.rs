@@ -154,11 +154,7 @@ impl Record {
 
     /// What a settlement of tracked work sets off, at once (H5.7).
     #[must_use]
-    pub(super) fn settle_locked(
-        self: &Arc<Self>,
-        state: &mut State,
-        now: Instant,
-    ) -> Option<CloseJob> {
+    pub(super) fn settle_locked(&self, state: &mut State, now: Instant) -> Option<CloseJob> {
         match state.phase {
             Phase::Live | Phase::Cold => {}
             Phase::Closing(_) => {

@@ -1,7 +1,7 @@
 //! What the tests of lifecycles share: an instance that does as it is told, and the steps of its life in order.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -33,6 +33,7 @@ struct SceneState {
     gates: Mutex<HashMap<String, Gate>>,
     faults: Mutex<HashSet<&'static str>>,
     contexts: Mutex<Vec<Context>>,
+    logs: Mutex<Vec<Weak<Log>>>,
     settings: Mutex<Option<Settings>>,
 }
 
@@ -69,6 +70,13 @@ impl Scene {
     /// The context of the newest instance.
     pub(crate) fn context(&self) -> Context {
         self.0.contexts.lock().last().expect("an instance").clone()
+    }
+
+    /// How many instances are held by anything at all, once the scene lets go of them: each owns its log.
+    pub(crate) fn held(&self) -> usize {
+        self.0.contexts.lock().clear();
+        let logs = self.0.logs.lock();
+        logs.iter().filter(|log| log.strong_count() > 0).count()
     }
 
     async fn reach(&self, place: &str) -> Result<(), BoxError> {
@@ -287,7 +295,9 @@ struct Store(Scene);
 impl Durability for Store {
     fn open(&self, _namespace: &str, id: &str, _epoch: u64) -> Arc<dyn EffectLog> {
         self.0.note(format!("open {id}"));
-        Arc::new(Log(self.0.clone()))
+        let log = Arc::new(Log(self.0.clone()));
+        self.0.0.logs.lock().push(Arc::downgrade(&log));
+        log
     }
 }
 

@@ -21,7 +21,12 @@ impl Ledger {
     async fn setup(ctx: Context) -> Self {
         let probe = Probe::clone(&ctx.state().expect("a probe"));
         if ctx.id() == "selfish" {
-            let answer = ctx.cluster().get("/t/selfish/").send().await.expect("an answer");
+            let answer = ctx
+                .cluster()
+                .get("/t/selfish/")
+                .send()
+                .await
+                .expect("an answer");
             probe.note(answer.status().as_str());
             probe.note(answer.text().await.expect("text"));
         }
@@ -39,7 +44,8 @@ impl Ledger {
         if self.ctx.id() == "selfish" {
             let again = self.ctx.cluster().get("/t/selfish/").send();
             let answer = again.await.expect("an answer");
-            self.probe.note(format!("teardown {}", answer.status().as_u16()));
+            self.probe
+                .note(format!("teardown {}", answer.status().as_u16()));
         }
         self.probe.note("teardown");
     }
@@ -108,7 +114,11 @@ impl Ledger {
         let within_exclusive = this.read().await.map(drop);
         drop(exclusive);
         drop(this.write().await?);
-        Ok(format!("{:?} {:?}", is_chain(&within_shared), is_chain(&within_exclusive)))
+        Ok(format!(
+            "{:?} {:?}",
+            is_chain(&within_shared),
+            is_chain(&within_exclusive)
+        ))
     }
 
     /// A task of a handler that holds the exclusive turn wants a turn of its own.
@@ -148,7 +158,12 @@ fn is_chain(outcome: &Result<(), Refusal>) -> bool {
 
 /// The status and text of an answer of this worker.
 async fn ask(ctx: &Context, path: &str) -> String {
-    let answer = ctx.cluster().get(format!("/{path}")).send().await.expect("an answer");
+    let answer = ctx
+        .cluster()
+        .get(format!("/{path}"))
+        .send()
+        .await
+        .expect("an answer");
     let status = answer.status().as_u16();
     format!("{status} {}", answer.text().await.expect("text"))
 }
@@ -178,7 +193,10 @@ async fn an_exclusive_turn_runs_alone() {
     app.probe.open("writer");
     app.probe.seen("at reader").await;
     settle().await;
-    assert!(!app.probe.has("at second"), "a reader keeps a writer out as well");
+    assert!(
+        !app.probe.has("at second"),
+        "a reader keeps a writer out as well"
+    );
     app.probe.open("reader");
     app.probe.seen("at second").await;
     app.probe.open("second");
@@ -198,7 +216,13 @@ async fn turns_are_first_come_first_served() {
     let first = app.client("/t/a/shared/r1");
     app.probe.seen("at r1").await;
     let mut clients = vec![first];
-    for path in ["exclusive/w1", "shared/r2", "shared/r3", "exclusive/w2", "shared/r4"] {
+    for path in [
+        "exclusive/w1",
+        "shared/r2",
+        "shared/r3",
+        "exclusive/w2",
+        "shared/r4",
+    ] {
         clients.push(app.client(&format!("/t/a/{path}")));
         settle().await;
     }
@@ -259,7 +283,9 @@ async fn a_bounded_number_of_callers_waits() {
     let one = app.client("/t/a");
     let two = app.client("/t/a");
     settle().await;
-    app.get("/t/a").await.assert_retry("too many waiting turns; retry");
+    app.get("/t/a")
+        .await
+        .assert_retry("too many waiting turns; retry");
     // Whoever leaves makes room.
     one.leave().await;
     let three = app.client("/t/a");
@@ -308,9 +334,15 @@ async fn any_other_turn_within_one_of_the_same_chain_is_refused_and_names_the_ch
     app.probe.open("ask");
     app.probe.open("never");
     let cases = [
-        ("shared-ask/t/a/exclusive/never", "/t/a (shared) -> /t/a (exclusive)"),
+        (
+            "shared-ask/t/a/exclusive/never",
+            "/t/a (shared) -> /t/a (exclusive)",
+        ),
         ("exclusive-ask/t/a", "/t/a (exclusive) -> /t/a (shared)"),
-        ("exclusive-ask/t/a/exclusive/never", "/t/a (exclusive) -> /t/a (exclusive)"),
+        (
+            "exclusive-ask/t/a/exclusive/never",
+            "/t/a (exclusive) -> /t/a (exclusive)",
+        ),
         // Through another instance and back.
         (
             "exclusive-ask/t/b/shared-ask/t/a",
@@ -367,7 +399,12 @@ async fn a_task_of_a_handler_waits_for_its_own_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn code_of_the_same_process_takes_turns_like_everybody_else() {
-    let app = App::with::<Ledger>(HostOptions::new().idle_timeout(secs(10)).sweep_interval(secs(1))).await;
+    let app = App::with::<Ledger>(
+        HostOptions::new()
+            .idle_timeout(secs(10))
+            .sweep_interval(secs(1)),
+    )
+    .await;
     let host = app.host::<Ledger>();
     let mut turn = host.write("a").await.expect("a turn");
     turn.entries.push("from inside".to_owned());
@@ -384,7 +421,10 @@ async fn code_of_the_same_process_takes_turns_like_everybody_else() {
     assert_eq!(shared.entries.len(), 1);
     // Within a shared turn of the same process there is no chain: it waits, and gives up in time.
     let refused = bounded(host.write("a")).await;
-    assert!(matches!(refused, Err(Unavailable::Refused(Refusal::TurnTimeout))));
+    assert!(matches!(
+        refused,
+        Err(Unavailable::Refused(Refusal::TurnTimeout))
+    ));
     drop(shared);
     pass(secs(12)).await;
     assert!(host.is_empty());
@@ -399,12 +439,23 @@ async fn an_instance_of_the_past_grants_no_turns() {
     let app = App::of::<Ledger>().await;
     let host = app.host::<Ledger>();
     let instance = host.instance("a").await.expect("an instance");
-    instance.write().await.expect("a turn").entries.push("old".to_owned());
+    instance
+        .write()
+        .await
+        .expect("a turn")
+        .entries
+        .push("old".to_owned());
     host.abort("a");
     app.empty::<Ledger>().await;
-    assert!(matches!(bounded(instance.read()).await, Err(Refusal::Closing)));
+    assert!(matches!(
+        bounded(instance.read()).await,
+        Err(Refusal::Closing)
+    ));
     app.get("/t/a").await.assert_ok("");
-    assert!(matches!(bounded(instance.write()).await, Err(Refusal::Closing)));
+    assert!(matches!(
+        bounded(instance.write()).await,
+        Err(Refusal::Closing)
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -418,7 +469,10 @@ async fn nobody_sees_a_value_that_a_panic_has_torn() {
         app.probe.open(path);
         assert_eq!(holder.answer().await.status, 500);
         for client in waiting {
-            client.answer().await.assert_retry("instance closing; retry");
+            client
+                .answer()
+                .await
+                .assert_retry("instance closing; retry");
         }
         app.get("/t/a").await.assert_ok("");
     }
@@ -439,7 +493,10 @@ async fn nobody_sees_a_value_that_a_panic_outside_of_handlers_has_torn() {
     settle().await;
     app.probe.open("tear");
     holder.await.expect_err("a panic");
-    waiting.answer().await.assert_retry("instance closing; retry");
+    waiting
+        .answer()
+        .await
+        .assert_retry("instance closing; retry");
     app.get("/t/a").await.assert_ok("");
     assert_eq!(app.probe.count("setup"), 2);
 }
@@ -453,7 +510,10 @@ async fn a_request_that_waits_for_its_turn_at_an_abort_is_told_that_it_has_not_r
     settle().await;
     app.host::<Ledger>().abort("a");
     running.answer().await.assert_aborted();
-    waiting.answer().await.assert_retry("instance closing; retry");
+    waiting
+        .answer()
+        .await
+        .assert_retry("instance closing; retry");
     app.get("/t/a").await.assert_ok("");
 }
 
@@ -471,7 +531,11 @@ struct Visit<'a>(&'a Room, i64);
 impl Room {
     fn enter(&self, weight: i64) -> Visit<'_> {
         let before = self.inside.fetch_add(weight, Ordering::SeqCst);
-        let fits = if weight == EXCLUSIVE { before == 0 } else { before < EXCLUSIVE };
+        let fits = if weight == EXCLUSIVE {
+            before == 0
+        } else {
+            before < EXCLUSIVE
+        };
         assert!(fits, "{before} were inside");
         self.visits.fetch_add(1, Ordering::SeqCst);
         Visit(self, weight)
@@ -505,13 +569,17 @@ impl Room {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_many_threads_exclusive_stays_alone_and_nobody_waits_for_ever() {
-    let options = HostOptions::new().idle_timeout(millis(50)).sweep_interval(millis(10));
+    let options = HostOptions::new()
+        .idle_timeout(millis(50))
+        .sweep_interval(millis(10));
     let app = Arc::new(App::with::<Room>(options).await);
     let callers: Vec<_> = (0..8_u64)
         .map(|seed| {
             let app = Arc::clone(&app);
             domain().spawn(async move {
-                let rng = pinned::domain::Domain::real_seeded(seed).rng("turns").expect("a label");
+                let rng = pinned::domain::Domain::real_seeded(seed)
+                    .rng("turns")
+                    .expect("a label");
                 let host = app.host::<Room>();
                 for _ in 0..150 {
                     let (choice, yields) = (rng.u64() % 6, rng.u64() % 4);
@@ -546,7 +614,9 @@ async fn on_many_threads_exclusive_stays_alone_and_nobody_waits_for_ever() {
         .collect();
     for caller in callers {
         let patience = domain().timeout(secs(60), caller).await;
-        patience.expect("nobody waits for ever").expect("nobody met anybody");
+        patience
+            .expect("nobody waits for ever")
+            .expect("nobody met anybody");
     }
     // Every count is back at zero: it is evicted as idle.
     let evicted = domain().timeout(secs(30), app.empty::<Room>()).await;

@@ -131,6 +131,35 @@ async fn the_latest_drain_replaces_the_one_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_drain_that_is_revoked_returns_although_the_server_drains_on() {
+    // H10.12, H10.4
+    let scene = Scene::default();
+    let (app, _work) = busy(&scene).await;
+    app.worker.server_drain(Some(None));
+    let drain = begin_drain(&app.worker, None).await;
+    assert!(!drain.is_finished());
+    app.worker.revoke_drain();
+    drain.await.expect("revoked");
+    assert!(app.worker.is_draining() && !app.worker.is_drained());
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_winds_its_own_instance_down_is_finished_first() {
+    // H10.2, H10.7
+    let scene = Scene::default();
+    let gate = scene.hold("work");
+    let app = App::start(scene.worker(quick())).await;
+    let work = app.post("/actors/a/work").begin().await;
+    scene.context().lease().wind_down(None);
+    pass(60_000).await;
+    app.get("/actors/a").send().await.assert_ok("here");
+    gate.open();
+    work.await.expect("an answer").assert_ok("worked");
+    settle().await;
+    assert_eq!(actors(&app).len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_not_changed_is_not_told_again() {
     // H10.10
     let scene = Scene::default();
