@@ -235,7 +235,7 @@ async fn an_accepted_socket_is_told_that_the_queue_is_full() {
         retry_after: secs(1),
     };
     assert!(app.probe.has(&format!("{told:?}")));
-    let refused = app.socket("/t/c/socket").await.err().expect("not accepted");
+    let refused = app.socket("/t/c/socket").await.expect_err("not accepted");
     refused.assert_retry("activation queue full; retry");
 }
 
@@ -294,11 +294,7 @@ async fn a_setup_that_panics_has_failed() {
 async fn a_socket_shows_a_failed_setup_without_its_text() {
     // H4.6, H2.16
     let app = App::of::<Archive>().await;
-    let refused = app
-        .socket("/t/bad/socket")
-        .await
-        .err()
-        .expect("not accepted");
+    let refused = app.socket("/t/bad/socket").await.expect_err("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (403, ""));
     let mut accepted = app.socket("/t/bad/socket?accept").await.expect("accepted");
     assert_eq!(accepted.text().await, "failed: activation failed");
@@ -317,8 +313,7 @@ async fn an_http_error_of_a_setup_passes_through() {
     let refused = app
         .socket("/t/moved/socket")
         .await
-        .err()
-        .expect("not accepted");
+        .expect_err("not accepted");
     refused.assert_detail(410, "moved");
     let mut accepted = app
         .socket("/t/moved/socket?accept")
@@ -521,7 +516,7 @@ async fn code_of_the_same_process_is_told_why_an_instance_cannot_be_had() {
     assert!(matches!(failed, Unavailable::SetupFailed(_)));
     let _first = app.client("/t/slow-1");
     app.probe.seen("at slow-1").await;
-    let queued = host.instance("b").await.err().expect("a refusal");
+    let queued = host.instance("b").await.expect_err("a refusal");
     assert!(matches!(
         queued,
         Unavailable::Refused(Refusal::ActivationQueue)

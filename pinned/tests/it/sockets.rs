@@ -282,7 +282,7 @@ async fn a_client_that_leaves_ends_its_socket_quietly() {
 async fn a_handler_that_fails_closes_with_1011_and_tells_nothing() {
     // H6.7
     let app = App::of::<Room>().await;
-    let refused = app.socket("/t/a/fail").await.err().expect("not accepted");
+    let refused = app.socket("/t/a/fail").await.expect_err("not accepted");
     assert_eq!(
         (refused.status, refused.text.as_str()),
         (500, "Internal Server Error")
@@ -299,7 +299,7 @@ async fn a_handler_that_panics_closes_with_1011_and_aborts_its_instance() {
     // H6.7
     let app = App::of::<Room>().await;
     app.probe.open("panic");
-    let refused = app.socket("/t/a/fail").await.err().expect("not accepted");
+    let refused = app.socket("/t/a/fail").await.expect_err("not accepted");
     assert_eq!(
         (refused.status, refused.text.as_str()),
         (500, "Internal Server Error")
@@ -316,9 +316,9 @@ async fn a_handler_that_panics_closes_with_1011_and_aborts_its_instance() {
 #[tokio::test(start_paused = true)]
 async fn an_upgrade_may_be_refused_or_left_alone() {
     let app = App::of::<Room>().await;
-    let refused = app.socket("/t/a/refuse").await.err().expect("not accepted");
+    let refused = app.socket("/t/a/refuse").await.expect_err("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (418, "no sockets"));
-    let dropped = app.socket("/t/a/drop").await.err().expect("not accepted");
+    let dropped = app.socket("/t/a/drop").await.expect_err("not accepted");
     assert_eq!((dropped.status, dropped.text.as_str()), (403, ""));
     let mut accepted = open(&app, "/t/a/refuse?accept").await;
     assert_eq!(accepted.closed().await.0, 1008);
@@ -476,8 +476,7 @@ async fn a_denial_is_told_as_its_payload_and_1008() {
     let refused = app
         .socket("/t/a/echo?denied")
         .await
-        .err()
-        .expect("not accepted");
+        .expect_err("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (403, ""));
     assert!(
         app.probe.events().is_empty(),
@@ -495,8 +494,7 @@ async fn a_payload_that_cannot_be_sent_is_a_fault() {
     let refused = app
         .socket("/t/a/echo?payload")
         .await
-        .err()
-        .expect("not accepted");
+        .expect_err("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (403, ""));
     assert_eq!(failures(), 1.0);
     let mut socket = open(&app, "/t/a/echo?accept&unwritable").await;
@@ -533,8 +531,7 @@ async fn an_http_error_of_a_resolver_closes_with_1008() {
     let refused = app
         .socket("/t/a/echo?http")
         .await
-        .err()
-        .expect("not accepted");
+        .expect_err("not accepted");
     assert_eq!(refused.status, 403);
 }
 
@@ -547,8 +544,7 @@ async fn a_close_of_a_resolver_keeps_its_code() {
     let refused = app
         .socket("/t/a/echo?close")
         .await
-        .err()
-        .expect("not accepted");
+        .expect_err("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (403, ""));
 }
 
@@ -573,8 +569,7 @@ async fn any_other_error_of_a_resolver_closes_with_1011_and_tells_nothing() {
         let refused = app
             .socket(&format!("/t/a/echo?{fault}"))
             .await
-            .err()
-            .expect("refused");
+            .expect_err("refused");
         assert_eq!((refused.status, refused.text.as_str()), (403, ""));
     }
     let failures = "pinned_request_failures_total{phase=auth,transport=websocket}";
@@ -632,7 +627,7 @@ async fn a_refused_admission_is_answered_instead_of_the_upgrade() {
     // H3.12
     let app = App::with::<Room>(HostOptions::new().max_instances(1)).await;
     let _socket = open(&app, "/t/a/echo").await;
-    let refused = app.socket("/t/b/echo").await.err().expect("not accepted");
+    let refused = app.socket("/t/b/echo").await.expect_err("not accepted");
     refused.assert_retry("instance capacity reached; retry");
 }
 
