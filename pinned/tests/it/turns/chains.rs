@@ -83,3 +83,11 @@ async fn a_task_of_a_handler_waits_for_its_own_turn() {
     app.probe.seen("task had its turn").await;
     app.get("/t/a").await.assert_ok("handler,task");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_holds_a_turn_is_part_of_its_chain() {
+    let app = App::of::<Ledger>().await;
+    app.get("/t/a/spawn-ask").await.assert_ok("");
+    app.probe.seen("508").await;
+    app.get("/t/a").await.assert_ok("");
+}

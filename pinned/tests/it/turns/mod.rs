@@ -140,6 +140,17 @@ impl Ledger {
         self.entries.push("handler".to_owned());
     }
 
+    /// A task that asks its own instance while it holds the exclusive turn.
+    #[route::get("/spawn-ask")]
+    async fn spawn_ask(&self, ctx: Context, this: Instance<Self>) {
+        self.ctx.spawn(async move {
+            let turn = this.write().await?;
+            let answer = ask(&ctx, "t/a/").await;
+            turn.probe.note(&answer[..3]);
+            Ok::<(), Refusal>(())
+        });
+    }
+
     #[route::get("/tear/{gate}")]
     async fn tear(&mut self, Path(gate): Path<String>) {
         self.torn = true;
