@@ -3,7 +3,6 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 
 use futures_util::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -144,7 +143,7 @@ impl Record {
                 record.run_activation(activation, permit, origin).await;
             }
         });
-        if let Poll::Pending = futures_util::poll!(&mut work) {
+        if futures_util::poll!(&mut work).is_pending() {
             record.host.env.domain.spawn(work);
         }
     }
