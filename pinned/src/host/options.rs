@@ -86,7 +86,7 @@ impl HostOptions {
         activation_queue_deadline: Duration;
         /// How long a request waits for its turn (30 s).
         turn_timeout: Duration;
-        /// How many callers of one instance may wait for a turn (1,024).
+        /// How many callers of one instance may wait for a turn (1,024); none with 0.
         max_waiting: usize;
     }
 
@@ -177,7 +177,6 @@ impl Resolved {
                 "max_concurrent_activations",
                 self.max_concurrent_activations,
             ),
-            ("max_waiting", self.max_waiting),
         ];
         if let Some((option, _)) = counts.iter().find(|(_, value)| *value == 0) {
             return Err(Error::option(option, "must be at least 1"));

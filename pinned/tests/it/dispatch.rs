@@ -6,9 +6,9 @@
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use pinned::{AuthRejected, Connection, Context, Denied, HostOptions, lifespan, pinned_api, route};
 
+use crate::observe::Metrics;
 use crate::rig::{App, Probe, millis, pass, secs, settle};
 
 struct Desk {
@@ -220,12 +220,7 @@ async fn a_panic_answers_500_and_the_next_request_starts_afresh() {
         assert_eq!(answer.status, 500);
         // H1.12
         assert_eq!(answer.text, "Internal Server Error");
-        assert!(
-            answer
-                .header("content-type")
-                .unwrap()
-                .starts_with("text/plain")
-        );
+        assert!(answer.header("content-type").unwrap().starts_with("text/plain"));
     }
     app.get("/t/a").await.assert_ok("free");
     app.get("/t/b").await.assert_ok("free");
@@ -242,10 +237,7 @@ async fn a_panic_after_a_wait_aborts_whoever_runs_beside_it() {
     app.probe.open("gate");
     assert_eq!(panicking.answer().await.status, 500);
     // It waited for its turn and has not run.
-    waiting
-        .answer()
-        .await
-        .assert_retry("instance closing; retry");
+    waiting.answer().await.assert_retry("instance closing; retry");
     assert!(!app.probe.has("read"));
     app.get("/t/a").await.assert_ok("free");
 }
@@ -253,9 +245,7 @@ async fn a_panic_after_a_wait_aborts_whoever_runs_beside_it() {
 #[tokio::test(start_paused = true)]
 async fn activity_is_stamped_at_the_end_of_a_handler() {
     // H5.6
-    let options = HostOptions::new()
-        .idle_timeout(secs(10))
-        .sweep_interval(secs(1));
+    let options = HostOptions::new().idle_timeout(secs(10)).sweep_interval(secs(1));
     let app = App::with::<Desk>(options).await;
     let client = app.client("/t/a/wait/gate");
     app.probe.seen("at gate").await;
@@ -289,9 +279,7 @@ async fn a_settlement_sweeps_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_longer_than_the_idle_timeout_leaves_its_instance_alive() {
     // H5.8, E33
-    let options = HostOptions::new()
-        .idle_timeout(secs(10))
-        .sweep_interval(secs(1));
+    let options = HostOptions::new().idle_timeout(secs(10)).sweep_interval(secs(1));
     let app = App::with::<Desk>(options).await;
     let client = app.client("/t/a/wait/gate");
     app.probe.seen("at gate").await;
@@ -306,56 +294,26 @@ async fn a_handler_longer_than_the_idle_timeout_leaves_its_instance_alive() {
 #[tokio::test(start_paused = true)]
 async fn each_request_that_reached_admission_is_sampled_once() {
     // H5.9
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
-    let samples = || {
-        let of_requests =
-            |(key, _, _, value): (metrics_util::CompositeKey, _, _, DebugValue)| match value {
-                DebugValue::Histogram(samples)
-                    if key.key().name() == "pinned_request_duration_seconds" =>
-                {
-                    let label = key.key().labels().next().expect("a label");
-                    assert_eq!((label.key(), label.value()), ("namespace", "/t"));
-                    Some(
-                        samples
-                            .into_iter()
-                            .map(|sample| sample.0)
-                            .collect::<Vec<_>>(),
-                    )
-                }
-                _ => None,
-            };
-        let snapshot = snapshotter.snapshot().into_vec();
-        snapshot
-            .into_iter()
-            .find_map(of_requests)
-            .unwrap_or_default()
-    };
+    let metrics = Metrics::capture();
+    let samples = || metrics.value("pinned_request_duration_seconds{namespace=/t}");
     let app = App::with::<Desk>(HostOptions::new().max_instances(1)).await;
     let client = app.client("/t/a/wait/gate");
     app.probe.seen("at gate").await;
     pass(secs(3)).await;
-    assert!(samples().is_empty(), "not before the handler ends");
+    assert_eq!(samples(), 0.0, "not before the handler ends");
     app.probe.open("gate");
     client.answer().await.assert_ok("gate");
-    assert_eq!(samples(), [3.0]);
+    assert_eq!(samples(), 1.0);
     assert_eq!(app.get("/t/a?denied").await.status, 401);
-    assert_eq!(samples().len(), 1, "a denial");
-    app.get("/t/b")
-        .await
-        .assert_retry("instance capacity reached; retry");
-    assert_eq!(samples().len(), 1, "a refused admission");
+    assert_eq!(samples(), 2.0, "a denial");
+    app.get("/t/b").await.assert_retry("instance capacity reached; retry");
+    assert_eq!(samples(), 3.0, "a refused admission");
     assert_eq!(app.get("/t/a/panic").await.status, 500);
-    assert_eq!(samples().len(), 1, "a panic");
+    assert_eq!(samples(), 4.0, "a panic");
     app.empty::<Desk>().await;
     assert_eq!(app.get("/t/$/wait/gate").await.status, 400);
     assert_eq!(app.get("/t/a/number/x").await.status, 400);
-    assert_eq!(
-        samples(),
-        [] as [f64; 0],
-        "neither a bad id nor a bad argument"
-    );
+    assert_eq!(samples(), 4.0, "neither a bad id nor a bad argument");
 }
 
 #[tokio::test(start_paused = true)]
@@ -378,18 +336,8 @@ async fn clients_that_leave_at_any_moment_leave_nothing_behind() {
     let app = App::with::<Desk>(options).await;
     app.probe.open("open");
     app.probe.open("resolver");
-    let rng = pinned::domain::Domain::real_seeded(5)
-        .rng("leave")
-        .expect("a label");
-    let paths = [
-        "",
-        "/wait/open",
-        "/work/open",
-        "?slow",
-        "?denied",
-        "/abort",
-        "/number/x",
-    ];
+    let rng = pinned::domain::Domain::real_seeded(5).rng("leave").expect("a label");
+    let paths = ["", "/wait/open", "/work/open", "?slow", "?denied", "/abort", "/number/x"];
     for round in 0..400_u64 {
         let id = rng.u64() % 4;
         let path = paths[usize::try_from(rng.u64() % paths.len() as u64).expect("small")];

@@ -2,29 +2,20 @@
 //! report to, and clients.
 
 use std::collections::HashSet;
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, Bytes};
-use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
-use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::BodyExt;
+use axum::body::Bytes;
+use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use pinned::domain::{Domain, TaskHandle};
-use pinned::wire::attestation::{Claims, mint};
-use pinned::ws::InProcessUpgrade;
-use pinned::{
-    BoxError, HostOptions, PinnedApi, PinnedHost, PinnedWorker, Placements, RunningWorker,
-    WorkerBuilder,
+use pinned::{HostOptions, PinnedApi, PinnedHost, PinnedWorker, WorkerBuilder};
+use pinned_testing::{
+    BodyError, BodyReader, ScriptedPlacements, TestApp, TestClient, TestRequest, TestResponse,
+    TestSocket,
 };
-use tokio::io::DuplexStream;
 use tokio::sync::Notify;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tower::ServiceExt;
 
 /// No wait of a test takes longer, on a paused clock: what hangs fails.
 const TOO_LONG: Duration = Duration::from_secs(3 * 24 * 60 * 60);
@@ -168,51 +159,20 @@ impl Probe {
     }
 }
 
-// ===== the control plane =====
-
-/// A control plane that notes every release in the probe as `release <id>`, passes the gate `release`, and then notes
-/// `released <id>`.
-pub(crate) struct Board(pub(crate) Probe);
-
-pub(crate) const SESSION: &str = "session-1";
-
-impl Placements for Board {
-    fn release(
-        &self,
-        _namespace: &str,
-        id: &str,
-        _epoch: Option<u64>,
-    ) -> BoxFuture<'static, Result<(), BoxError>> {
-        let (probe, id) = (self.0.clone(), id.to_owned());
-        Box::pin(async move {
-            probe.note(format!("release {id}"));
-            probe.gate("release").await;
-            probe.note(format!("released {id}"));
-            Ok(())
-        })
-    }
-
-    fn session_audience(&self) -> Option<String> {
-        Some(SESSION.to_owned())
-    }
-}
-
 // ===== the app =====
 
-/// A worker that runs, and the router in front of it.
+/// A worker that runs, and clients of it.
 pub(crate) struct App {
     pub(crate) probe: Probe,
-    running: RunningWorker,
-    router: Router,
-    headers: HeaderMap,
+    app: TestApp,
+    client: TestClient,
+    placements: Option<Arc<ScriptedPlacements>>,
 }
 
 impl App {
     /// `T` under `/t`, with `options`.
     pub(crate) async fn with<T: PinnedApi>(options: HostOptions) -> Self {
-        let probe = Probe::default();
-        let builder = PinnedWorker::builder().host_with::<T>(options.namespace("/t"));
-        Self::start(builder, probe, false).await
+        Self::start(PinnedWorker::builder().host_with::<T>(options.namespace("/t")), None).await
     }
 
     pub(crate) async fn of<T: PinnedApi>() -> Self {
@@ -221,73 +181,52 @@ impl App {
 
     /// As [`App::with`], behind a control plane.
     pub(crate) async fn placed<T: PinnedApi>(options: HostOptions) -> Self {
-        let probe = Probe::default();
+        let placements = ScriptedPlacements::new();
         let builder = PinnedWorker::builder()
             .host_with::<T>(options.namespace("/t"))
-            .placements(Arc::new(Board(probe.clone())));
-        Self::start(builder, probe, true).await
+            .placements(Arc::clone(&placements) as _);
+        Self::start(builder, Some(placements)).await
     }
 
-    pub(crate) async fn start(builder: WorkerBuilder, probe: Probe, placed: bool) -> Self {
-        let worker = builder.state(probe.clone()).build().expect("a worker");
-        let running = worker.run_lifespan().await.expect("not started yet");
-        let mut headers = HeaderMap::new();
-        if placed {
-            let token = mint(worker.secret(), &Claims::new(SESSION, domain().now()));
-            headers.insert(
-                pinned::wire::headers::ATTESTATION,
-                token.parse().expect("a header value"),
-            );
-        }
+    async fn start(builder: WorkerBuilder, placements: Option<Arc<ScriptedPlacements>>) -> Self {
+        let probe = Probe::default();
+        let started = TestApp::start(builder.state(probe.clone())).await;
+        let app = started.expect("a worker that starts");
         Self {
             probe,
-            router: worker.into_router(),
-            running,
-            headers,
+            client: app.client(),
+            app,
+            placements,
         }
+    }
+
+    /// The control plane of [`App::placed`].
+    pub(crate) fn placements(&self) -> &ScriptedPlacements {
+        self.placements.as_deref().expect("a placed app")
     }
 
     pub(crate) fn host<T: PinnedApi>(&self) -> PinnedHost<T> {
-        self.running.worker().hosted::<T>().expect("hosted")
+        self.app.host::<T>()
     }
 
     pub(crate) fn worker(&self) -> &PinnedWorker {
-        self.running.worker()
+        self.app.worker()
     }
 
     pub(crate) async fn shutdown(self) {
-        bounded(self.running.shutdown()).await.expect("a clean end");
-    }
-
-    /// The answer's head, as soon as it is there.
-    #[track_caller]
-    pub(crate) fn send(
-        &self,
-        mut request: Request<Body>,
-    ) -> impl Future<Output = Response<Body>> + Send + 'static {
-        let router = self.router.clone();
-        for (name, value) in &self.headers {
-            request.headers_mut().insert(name, value.clone());
-        }
-        bounded(async move { router.oneshot(request).await.expect("infallible") })
+        bounded(self.app.shutdown()).await.expect("a clean end");
     }
 
     /// The whole answer to a `GET`.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> impl Future<Output = Answer> + Send + 'static {
-        let response = self.send(get(path));
-        async move { Answer::of(response.await).await }
+        Answer::to(self.client.get(path))
     }
 
     /// As [`App::get`], with a placement epoch.
     #[track_caller]
     pub(crate) fn get_at(&self, path: &str, epoch: u64) -> impl Future<Output = Answer> + Send {
-        let mut request = get(path);
-        request
-            .headers_mut()
-            .insert(pinned::wire::headers::EPOCH, epoch.into());
-        let response = self.send(request);
-        async move { Answer::of(response.await).await }
+        Answer::to(self.client.get(path).header(pinned::wire::headers::EPOCH, epoch))
     }
 
     /// A client that asks in a task of its own. Aborting the task is its disconnect.
@@ -299,11 +238,23 @@ impl App {
     /// The body of a streaming answer.
     #[track_caller]
     pub(crate) fn stream(&self, path: &str) -> impl Future<Output = Stream> + Send + 'static {
-        let response = self.send(get(path));
+        let stream = self.try_stream(path);
+        async move { stream.await.expect("a stream") }
+    }
+
+    /// The body of a streaming answer, or the answer that was given instead.
+    #[track_caller]
+    pub(crate) fn try_stream(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Stream, Answer>> + Send + 'static {
+        let response = bounded(self.client.get(path).send());
         async move {
             let response = response.await;
-            assert_eq!(response.status(), StatusCode::OK);
-            Stream(response.into_body())
+            match response.status() {
+                StatusCode::OK => Ok(Stream(response.body())),
+                _ => Err(Answer::of(response).await),
+            }
         }
     }
 
@@ -313,26 +264,12 @@ impl App {
         &self,
         path: &str,
     ) -> impl Future<Output = Result<Socket, Answer>> + Send + 'static {
-        let (connection, server) = tokio::io::duplex(4 * 1024);
-        let request = Request::builder()
-            .uri(path)
-            .header("connection", "Upgrade")
-            .header("upgrade", "websocket")
-            .header("sec-websocket-version", "13")
-            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
-            .extension(InProcessUpgrade::new(server))
-            .body(Body::empty())
-            .expect("a request");
-        let response = self.send(request);
+        let opening = bounded(self.client.websocket(path).into_future());
         async move {
-            let response = response.await;
-            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-                return Err(Answer::of(response).await);
+            match opening.await {
+                Ok(socket) => Ok(Socket(socket)),
+                Err(response) => Err(Answer::of(response).await),
             }
-            let config = WebSocketConfig::default().write_buffer_size(0);
-            let socket =
-                WebSocketStream::from_raw_socket(connection, Role::Client, Some(config)).await;
-            Ok(Socket(socket))
         }
     }
 
@@ -346,10 +283,6 @@ impl App {
             }
         })
     }
-}
-
-pub(crate) fn get(path: &str) -> Request<Body> {
-    Request::get(path).body(Body::empty()).expect("a request")
 }
 
 // ===== clients =====
@@ -389,16 +322,16 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) async fn of(response: Response<Body>) -> Self {
-        let (parts, body) = response.into_parts();
-        let bytes = bounded(body.collect())
-            .await
-            .expect("a whole body")
-            .to_bytes();
+    #[track_caller]
+    fn to(request: TestRequest) -> impl Future<Output = Self> + Send + 'static {
+        bounded(async move { Self::of(request.send().await).await })
+    }
+
+    async fn of(response: TestResponse) -> Self {
         Self {
-            status: parts.status.as_u16(),
-            headers: parts.headers,
-            text: String::from_utf8(bytes.into()).expect("text"),
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            text: bounded(response.text()).await,
         }
     }
 
@@ -436,53 +369,64 @@ impl Answer {
     }
 }
 
-/// A streaming body.
-pub(crate) struct Stream(Body);
+/// A streaming body. Dropping it is its client's disconnect.
+#[derive(Debug)]
+pub(crate) struct Stream(BodyReader);
 
 impl Stream {
-    /// The next chunk, `None` at a clean end.
-    pub(crate) async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
-        let frame = bounded(self.0.frame()).await?;
-        Some(frame.map(|frame| frame.into_data().expect("data")))
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
+        self.0.try_next_chunk(TOO_LONG).await
     }
 
     pub(crate) async fn text(&mut self) -> String {
-        let chunk = self.next().await.expect("a chunk").expect("no error");
+        let chunk = self.0.next_chunk(TOO_LONG).await.expect("a chunk");
         String::from_utf8(chunk.into()).expect("text")
     }
 
     /// Asserts that the body ends here, and cleanly.
     pub(crate) async fn assert_end(&mut self) {
-        let next = self.next().await;
-        assert!(next.is_none(), "{next:?}");
+        let next = self.next().await.expect("no error");
+        assert_eq!(next, None);
+    }
+
+    /// Asserts that neither a chunk nor an end comes within a millisecond.
+    pub(crate) async fn assert_open(&mut self) {
+        let next = self.0.try_next_chunk(millis(1)).await;
+        assert!(matches!(next, Err(BodyError::TimedOut(_))), "{next:?}");
     }
 }
 
-/// The client's end of a WebSocket.
-pub(crate) struct Socket(WebSocketStream<DuplexStream>);
+/// The client's end of a WebSocket. Dropping it is its disconnect.
+#[derive(Debug)]
+pub(crate) struct Socket(TestSocket);
 
 impl Socket {
     pub(crate) async fn say(&mut self, text: &str) {
-        use futures_util::SinkExt;
-        bounded(self.0.send(text.into())).await.expect("sent");
-    }
-
-    pub(crate) async fn next(&mut self) -> Option<Message> {
-        bounded(self.0.next()).await?.ok()
+        bounded(self.0.send_text(text)).await.expect("sent");
     }
 
     pub(crate) async fn text(&mut self) -> String {
-        match self.next().await {
-            Some(Message::Text(text)) => text.to_string(),
-            other => panic!("expected text, got {other:?}"),
-        }
+        bounded(self.0.recv_text()).await.expect("a text")
     }
 
     /// The code and reason of the close frame that comes next.
     pub(crate) async fn closed(&mut self) -> (u16, String) {
-        match self.next().await {
-            Some(Message::Close(Some(frame))) => (frame.code.into(), frame.reason.to_string()),
-            other => panic!("expected a close frame, got {other:?}"),
-        }
+        bounded(self.0.recv_close()).await
+    }
+
+    /// Says something, and looks at what comes next, for at most a tenth of a second.
+    pub(crate) async fn provoke(&mut self) {
+        let answered = async {
+            // The other end may be gone.
+            let _ = self.0.send_text("x").await;
+            self.0.recv().await
+        };
+        let _ = domain().timeout(millis(100), answered).await;
+    }
+
+    /// Asserts that nothing comes within a millisecond.
+    pub(crate) async fn assert_open(&mut self) {
+        let next = domain().timeout(millis(1), self.0.recv()).await;
+        assert!(next.is_err(), "{next:?}");
     }
 }
