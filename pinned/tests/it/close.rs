@@ -596,8 +596,8 @@ async fn the_shutdown_goes_on_past_failures_and_reports_them_as_one() {
         2
     );
     assert_eq!(
-        metrics.counter("pinned_shutdown_failures_total", &[("phase", "directory")]),
-        1
+        metrics.value("pinned_shutdown_failures_total{phase=directory}"),
+        1.0
     );
 }
 

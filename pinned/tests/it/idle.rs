@@ -189,11 +189,11 @@ async fn a_panicking_on_idle_leads_to_the_default_close() {
         ]
     );
     assert_eq!(
-        metrics.counter("pinned_callback_failures_total", &[("hook", "on_idle")]),
-        1
+        metrics.value("pinned_callback_failures_total{hook=on_idle}"),
+        1.0
     );
     // H8.7: a plain close, no abort.
-    assert_eq!(metrics.counter("pinned_instance_aborts_total", &[]), 0);
+    assert_eq!(metrics.value("pinned_instance_aborts_total"), 0.0);
 }
 
 #[tokio::test(start_paused = true)]
