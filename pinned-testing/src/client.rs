@@ -51,16 +51,19 @@ enum Vouch {
 /// A client of `worker`, whose lifespan somebody else runs.
 ///
 /// ```
-/// # use pinned::{PinnedWorker, pinned_api};
+/// # use pinned::{PinnedWorker, pinned_api, route};
 /// # #[derive(Default)] struct Room;
-/// # #[pinned_api("/rooms")] impl Room {}
+/// # #[pinned_api("/rooms")]
+/// # impl Room {
+/// #     #[route::get("/")] async fn name(&self) -> &'static str { "a room" }
+/// # }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> pinned::Result<()> {
 /// let worker = PinnedWorker::builder().host::<Room>("/rooms").build()?;
+/// let running = worker.run_lifespan().await?;
 /// let client = pinned_testing::client_for(&worker);
-/// // Nothing is served before the lifespan runs.
-/// assert_eq!(client.get("/rooms/blue").send().await.status(), 404);
-/// # Ok(())
+/// assert_eq!(client.get("/rooms/blue").send().await.status(), 200);
+/// # running.shutdown().await
 /// # }
 /// ```
 #[must_use]

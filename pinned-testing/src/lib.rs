@@ -40,6 +40,7 @@
 //! | hold a handler at a point | [`Gate`] |
 //! | stand in for the control plane | [`ScriptedPlacements`] |
 //! | stand in for the state store | [`BarrierDurability`] |
+//! | run in virtual time, from a seed | [`sim`] |
 //!
 //! Mistakes of a test, such as a malformed path, are panics that say what is wrong.
 
@@ -53,6 +54,7 @@ mod metrics;
 mod placements;
 mod request;
 mod response;
+pub mod sim;
 mod socket;
 mod valve;
 mod wake;

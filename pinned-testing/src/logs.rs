@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Level, Subscriber};
+use tracing::{Dispatch, Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+/// While there is a single subscriber, `tracing` lets the first thread that reaches an event decide whether anybody
+/// wants it; a thread without a subscriber then silences it for all. Of two, it asks both.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
 
 /// What this thread logs, from [`capture_logs`] until it is dropped.
 #[must_use = "nothing is captured once it is dropped"]
@@ -44,6 +48,7 @@ pub struct LogEvent {
 /// assert_eq!(logs.with_target("pinned::lease").len(), 0);
 /// ```
 pub fn capture_logs() -> CapturedLogs {
+    LazyLock::force(&SECOND);
     let events = Arc::<Mutex<Vec<LogEvent>>>::default();
     let layer = Capture {
         events: Arc::clone(&events),

@@ -193,7 +193,11 @@ impl TestSocket {
             match self.stream.next().await? {
                 Ok(WireMessage::Text(text)) => return Some(Message::from(text.as_str())),
                 Ok(WireMessage::Binary(bytes)) => return Some(Message::Binary(bytes)),
-                Ok(WireMessage::Close(frame)) => return Some(Message::Close(frame.map(from_wire))),
+                Ok(WireMessage::Close(frame)) => {
+                    // Reading has made the answer to the close; the server waits for it.
+                    let _ = self.stream.flush().await;
+                    return Some(Message::Close(frame.map(from_wire)));
+                }
                 Ok(WireMessage::Ping(_) | WireMessage::Pong(_) | WireMessage::Frame(_)) => {}
                 Err(
                     WireError::ConnectionClosed

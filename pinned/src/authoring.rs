@@ -34,6 +34,9 @@ macro_rules! link {
 /// | `&mut self` | the exclusive turn: alone, first come, first served |
 /// | `this: Instance<Self>` | no turn; take one with `this.read().await?` or `this.write().await?` when needed |
 ///
+/// A response that streams outlives the turn of a `&self` handler, so it may not borrow from `self`: write
+/// `-> Sse<impl Stream<..> + use<>>`, or take `this: Instance<Self>`.
+///
 /// Arguments are axum extractors, and the return value is anything that is `IntoResponse`. Several routes on one
 /// method work. `auth = none` makes a route public, `auth = Self::other` names another authorizer of the block.
 ///
@@ -68,6 +71,10 @@ pub mod route {
 
 /// How an instance begins and ends: `#[lifespan::setup]` and `#[lifespan::teardown]`, inside a
 /// [`macro@crate::pinned_api`] block.
+///
+/// A teardown runs in every close: idle eviction, wind-down, abort, shutdown. Keep it to what is the instance's own: in a
+/// drain the instances it might call are closing too. A teardown that returns an error is logged, and the placement is
+/// not handed back.
 ///
 /// ```
 /// use pinned::{Context, SetupError, lifespan, pinned_api};

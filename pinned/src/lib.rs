@@ -53,7 +53,9 @@ pub mod ws;
 
 mod authoring;
 
-pub use axum::Json;
+/// The `axum` whose extractors and responses handlers take, for programs that do not name it as a dependency.
+pub use ::axum;
+pub use ::axum::Json;
 pub use pinned_wire as wire;
 pub use pinned_wire::attestation::Caller as Attestation;
 

@@ -46,7 +46,7 @@ fn slash_in(text: &str) -> Option<usize> {
 }
 
 /// The target of a path whose namespace ends at `namespace_end`, where a slash stands.
-pub(crate) fn below(path: &str, namespace_end: usize) -> Target {
+fn below(path: &str, namespace_end: usize) -> Target {
     let start = namespace_end + 1;
     let end = slash_in(&path[start..]).map_or(path.len(), |length| start + length);
     Target {

@@ -4,6 +4,7 @@ mod clients;
 mod instances;
 mod observing;
 mod room;
+mod sim;
 mod sockets;
 mod stand_ins;
 mod waking;

@@ -13,8 +13,8 @@ async fn a_host_is_seen_to_count_and_log() -> pinned::Result<()> {
     let app = pinned_app::<Room>().await?;
     app.client().post("/threads/blue/increment").send().await;
     let labels = &[("namespace", "/threads")];
-    assert_eq!(probe.counter("pinned_activations_total", labels), 1);
-    assert_eq!(probe.gauge("pinned_active_instances", labels), 1.0);
+    assert_eq!(probe.counter("pinned_instance_activations_total", &[]), 1);
+    assert_eq!(probe.gauge("pinned_active_instances", &[]), 1.0);
     assert_eq!(
         probe
             .histogram("pinned_request_duration_seconds", labels)
@@ -22,7 +22,7 @@ async fn a_host_is_seen_to_count_and_log() -> pinned::Result<()> {
         1
     );
     app.shutdown().await?;
-    assert_eq!(probe.gauge("pinned_active_instances", labels), 0.0);
+    assert_eq!(probe.gauge("pinned_active_instances", &[]), 0.0);
     let event = logs.find("DEV MODE").expect("local mode is told of");
     assert_eq!(
         (event.target.as_str(), event.level),

@@ -135,9 +135,10 @@ impl Record {
                 let permit = match permit {
                     Some(permit) => Some(permit),
                     None => tokio::select! {
+                        biased;
+                        () = record.wait_until(|record| record.stage() >= Stage::CutWork) => None,
                         // The semaphore is never closed.
                         permit = permits.acquire_owned() => permit.ok(),
-                        () = record.wait_until(|record| record.stage() >= Stage::CutWork) => None,
                     },
                 };
                 record.run_activation(activation, permit, origin).await;

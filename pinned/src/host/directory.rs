@@ -73,12 +73,14 @@ impl Directory {
             .map(Arc::clone)
     }
 
-    /// Every record there is at some moment of the walk.
+    /// Every record there is at some moment of the walk, in the order of the ids.
     pub(super) fn records(&self) -> Vec<Arc<Record>> {
         let mut all = Vec::with_capacity(self.len());
         for shard in &self.shards {
             all.extend(shard.read().records.iter().map(Arc::clone));
         }
+        // The hasher's order is another one in every process, and a simulation has to see the same twice.
+        all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         all
     }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use axum::body::Body;
+use axum::extract::OriginalUri;
 use axum::response::Response;
 use futures_util::FutureExt;
 use http::{HeaderValue, Request, StatusCode, header};
@@ -113,6 +114,8 @@ impl RouteTable {
         };
         let mut request = request;
         *request.uri_mut() = below;
+        // Parameters of a router around the worker are none of the route's.
+        let around = std::mem::take(request.extensions_mut());
         // Neither the matcher nor the endpoints wait for anything.
         let response = matcher.clone().call(request).now_or_never();
         let captured = response
@@ -121,6 +124,10 @@ impl RouteTable {
         match captured.and_then(|captured| captured.0.lock().take()) {
             Some((index, mut request)) => {
                 *request.uri_mut() = original;
+                let mut matched = std::mem::replace(request.extensions_mut(), around);
+                // The matcher takes the rest of the path for the whole.
+                matched.remove::<OriginalUri>();
+                request.extensions_mut().extend(matched);
                 Ok((index, request))
             }
             None => Err(query),
@@ -222,7 +229,10 @@ pub(super) fn not_allowed(allow: &str) -> Response {
 
 /// A request on its way back out of the matcher. Extensions must be `Clone`; this one is taken once.
 #[derive(Clone)]
-struct Captured(Arc<Mutex<Option<(usize, Request<Body>)>>>);
+struct Captured(Arc<Mutex<Option<Match>>>);
+
+/// The index of a parametric path, and the request with its parameters.
+type Match = (usize, Request<Body>);
 
 fn matcher(paths: &[(&'static str, Methods)]) -> axum::Router {
     let mut router = axum::Router::new();

@@ -17,6 +17,7 @@ pub(super) async fn run(host: Arc<Host>) {
     let mut next_purge = domain.monotonic() + host.fence_life();
     loop {
         tokio::select! {
+            biased;
             () = host.timers.wait(&domain) => {}
             // Also without any instance: refused requests leave fences behind too.
             () = domain.sleep_until(next_purge) => {}

@@ -155,6 +155,7 @@ impl Timers {
                 Some(at) if at <= domain.monotonic() => return,
                 Some(at) => {
                     tokio::select! {
+                        biased;
                         () = domain.sleep_until(at) => return,
                         () = self.earlier.notified() => {}
                     }

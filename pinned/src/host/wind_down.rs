@@ -78,8 +78,18 @@ pub(crate) fn deadline_after(now: Instant, after: Duration) -> Instant {
 }
 
 impl Record {
+    /// What all sources say together. Mostly nothing, which costs a look at three words.
+    #[inline]
     pub(super) fn view(&self, state: &State) -> View {
-        let view = if self.host.draining.load(Ordering::Acquire) {
+        let draining = self.host.draining.load(Ordering::Acquire);
+        if !draining && state.local.is_none() && state.operator.is_none() {
+            return View::default();
+        }
+        self.join_views(draining, state)
+    }
+
+    fn join_views(&self, draining: bool, state: &State) -> View {
+        let view = if draining {
             self.host.drains.lock().view()
         } else {
             View::default()

@@ -240,6 +240,7 @@ async fn watch(lease: Weak<Shared>, moved: Arc<Notify>) {
         drop(shared);
         match sleep {
             Some(sleep) => tokio::select! {
+                biased;
                 () = sleep => {}
                 () = moved.notified() => {}
             },

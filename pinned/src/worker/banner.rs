@@ -17,10 +17,7 @@ pub(super) fn show(worker: &PinnedWorker, address: Option<SocketAddr>) {
 
 fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
     let mut text = String::new();
-    let place = address.map_or_else(
-        || "an unknown address".to_owned(),
-        |a| format!("http://{a}"),
-    );
+    let place = address.map_or_else(|| "an unknown address".to_owned(), place);
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
@@ -53,10 +50,21 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
             .map(|route| (route.spec.path(), route.spec.method().to_string()))
             .collect();
         for (path, method) in routes {
+            // What people type; the path with a slash at its end works as well.
+            let path = if path == "/" { "" } else { path };
             let _ = writeln!(text, "    {method:9} {}/{{id}}{path}", host.namespace);
         }
     }
     text
+}
+
+/// An address as a browser takes it: one for all interfaces is reached at `localhost`.
+fn place(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://localhost:{} (all interfaces)", address.port())
+    } else {
+        format!("http://{address}")
+    }
 }
 
 /// The crate that a registered struct comes from.

@@ -1,14 +1,11 @@
 //! The worker as an `axum::Router`, and the routes beside the namespaces.
 
-use std::sync::Arc;
-
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::routing::get;
-use http::{Request, StatusCode};
+use http::StatusCode;
 
-use super::service::HostService;
+use super::service::HostsService;
 use super::{PinnedWorker, stats};
 use crate::api::refusal::not_found;
 
@@ -36,7 +33,13 @@ impl PinnedWorker {
     pub fn into_router(&self) -> Router {
         let mut router = Router::new().route("/_pinned/stats", get(stats::stats));
         for host in self.each_host() {
-            router = router.nest_service(&host.namespace, HostService::new(Arc::clone(host)));
+            let service = HostsService::new(&self.core.hosts);
+            let namespace = &host.namespace;
+            // Not nested, which would take the target apart and put it together again for every request; the service
+            // finds its way from the whole path. The second one is for an empty id (H1.3).
+            router = router
+                .route_service(&format!("{namespace}/{{*pinned_path}}"), service.clone())
+                .route_service(&format!("{namespace}/"), service);
         }
         router.with_state(self.clone())
     }
@@ -66,22 +69,4 @@ async fn readyz(State(worker): State<PinnedWorker>) -> StatusCode {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     }
-}
-
-/// Undoes what nesting did to a request: its target as it was sent, and where the namespace ends in it.
-pub(super) fn unnest(mut request: Request<Body>) -> Option<(Request<Body>, usize)> {
-    let below = request.uri().path().len();
-    if let Some(OriginalUri(original)) = request.extensions().get::<OriginalUri>().cloned() {
-        let mut namespace_end = original.path().len().checked_sub(below)?;
-        // Of two slashes, before an empty id, nesting takes one along; a namespace never ends in one (H1.3).
-        if original.path()[..namespace_end].ends_with('/') {
-            namespace_end -= 1;
-        }
-        if !original.path()[namespace_end..].starts_with('/') {
-            return None;
-        }
-        *request.uri_mut() = original;
-        return Some((request, namespace_end));
-    }
-    Some((request, 0))
 }

@@ -15,44 +15,42 @@ use tower::util::Oneshot;
 use tower_service::Service;
 
 use super::PinnedWorker;
-use super::router::unnest;
 use crate::api::call::RequestBody;
 use crate::api::refusal::not_found;
-use crate::host::core::Host;
 use crate::host::dispatch::{Dispatch, Sender};
-use crate::routing::{Hosts, below};
+use crate::routing::Hosts;
 
-/// One host behind an `axum::Router`.
+/// The namespaces behind an `axum::Router`.
 #[derive(Clone)]
-pub(super) struct HostService {
-    host: Arc<Host>,
+pub(super) struct HostsService {
+    hosts: Arc<Hosts>,
 }
 
-impl HostService {
-    pub(super) fn new(host: Arc<Host>) -> Self {
-        Self { host }
+impl HostsService {
+    pub(super) fn new(hosts: &Arc<Hosts>) -> Self {
+        Self {
+            hosts: Arc::clone(hosts),
+        }
     }
 }
 
-impl Service<Request<Body>> for HostService {
+impl Service<Request<Body>> for HostsService {
     type Response = Response;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+    type Future = WorkerAnswer;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let host = Arc::clone(&self.host);
-        Box::pin(async move {
-            let Some((request, namespace_end)) = unnest(request) else {
-                return Ok(not_found());
-            };
-            let target = below(request.uri().path(), namespace_end);
-            let request = request.map(RequestBody::Body);
-            Ok(host.dispatch(target, request, Sender::Outside).await)
-        })
+        match self.hosts.find(request.uri().path()) {
+            Some((host, target)) => {
+                let request = request.map(RequestBody::Body);
+                WorkerAnswer::Host(host.dispatch(target, request, Sender::Outside))
+            }
+            None => WorkerAnswer::NotFound,
+        }
     }
 }
 
@@ -72,9 +70,10 @@ impl WorkerService {
     }
 }
 
-/// The answer to a request straight behind hyper.
+/// The answer to a request.
 pub(super) enum WorkerAnswer {
     Host(Dispatch),
+    NotFound,
     Side(Pin<Box<Oneshot<axum::Router, Request<Body>>>>),
 }
 
@@ -84,6 +83,7 @@ impl Future for WorkerAnswer {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
             Self::Host(dispatch) => Pin::new(dispatch).poll(cx).map(Ok),
+            Self::NotFound => Poll::Ready(Ok(not_found())),
             Self::Side(side) => side.as_mut().poll(cx),
         }
     }

@@ -209,6 +209,7 @@ impl Slot {
                 },
             };
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = look_again => {}
             }

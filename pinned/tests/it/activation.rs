@@ -183,7 +183,10 @@ async fn a_queued_activation_is_refused_at_its_deadline_and_is_still_there_for_t
     pass(millis(900)).await;
     assert!(!second.is_answered());
     pass(millis(200)).await;
-    second.answer().await.assert_retry("activation queue full; retry");
+    second
+        .answer()
+        .await
+        .assert_retry("activation queue full; retry");
     assert_eq!(app.host::<Archive>().len(), 2);
     let retry = app.client("/t/slow-2");
     settle().await;
@@ -204,7 +207,9 @@ async fn a_queued_activation_that_nobody_waits_for_runs_all_the_same() {
     let app = App::with::<Archive>(HostOptions::new().max_concurrent_activations(1)).await;
     let first = app.client("/t/slow-1");
     app.probe.seen("at slow-1").await;
-    app.get("/t/b").await.assert_retry("activation queue full; retry");
+    app.get("/t/b")
+        .await
+        .assert_retry("activation queue full; retry");
     app.probe.open("slow-1");
     first.answer().await.assert_ok("slow-1");
     app.probe.seen("setup b").await;
@@ -219,7 +224,10 @@ async fn an_accepted_socket_is_told_that_the_queue_is_full() {
     let _first = app.client("/t/slow-1");
     app.probe.seen("at slow-1").await;
     let mut accepted = app.socket("/t/b/socket?accept").await.expect("accepted");
-    assert_eq!(accepted.text().await, "refused: activation queue full; retry");
+    assert_eq!(
+        accepted.text().await,
+        "refused: activation queue full; retry"
+    );
     let reason = "activation queue full; retry".to_owned();
     assert_eq!(accepted.closed().await, (1013, reason.clone()));
     let told = SocketFailure::Refused {
@@ -242,7 +250,10 @@ async fn a_failed_setup_is_shared_by_its_callers_and_leaves_nothing() {
     app.probe.open("slow-bad");
     for client in clients {
         let answer = client.answer().await;
-        assert_eq!((answer.status, answer.text.as_str()), (500, "Internal Server Error"));
+        assert_eq!(
+            (answer.status, answer.text.as_str()),
+            (500, "Internal Server Error")
+        );
     }
     assert_eq!(app.probe.count("setup slow-bad"), 1);
     assert!(app.host::<Archive>().is_empty());
@@ -271,7 +282,10 @@ async fn a_setup_that_panics_has_failed() {
     // H4.6
     let app = App::of::<Archive>().await;
     let answer = app.get("/t/torn").await;
-    assert_eq!((answer.status, answer.text.as_str()), (500, "Internal Server Error"));
+    assert_eq!(
+        (answer.status, answer.text.as_str()),
+        (500, "Internal Server Error")
+    );
     app.probe.open("healed");
     app.get("/t/torn").await.assert_ok("torn");
 }
@@ -280,11 +294,18 @@ async fn a_setup_that_panics_has_failed() {
 async fn a_socket_shows_a_failed_setup_without_its_text() {
     // H4.6, H2.16
     let app = App::of::<Archive>().await;
-    let refused = app.socket("/t/bad/socket").await.err().expect("not accepted");
+    let refused = app
+        .socket("/t/bad/socket")
+        .await
+        .err()
+        .expect("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (403, ""));
     let mut accepted = app.socket("/t/bad/socket?accept").await.expect("accepted");
     assert_eq!(accepted.text().await, "failed: activation failed");
-    assert_eq!(accepted.closed().await, (1011, "activation failed".to_owned()));
+    assert_eq!(
+        accepted.closed().await,
+        (1011, "activation failed".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,13 +314,29 @@ async fn an_http_error_of_a_setup_passes_through() {
     let metrics = Metrics::capture();
     let app = App::of::<Archive>().await;
     app.get("/t/moved").await.assert_detail(410, "moved");
-    let refused = app.socket("/t/moved/socket").await.err().expect("not accepted");
+    let refused = app
+        .socket("/t/moved/socket")
+        .await
+        .err()
+        .expect("not accepted");
     refused.assert_detail(410, "moved");
-    let mut accepted = app.socket("/t/moved/socket?accept").await.expect("accepted");
-    assert_eq!(accepted.closed().await, (1011, "activation failed".to_owned()));
-    assert!(!app.probe.events().iter().any(|event| event.contains("Refused")));
+    let mut accepted = app
+        .socket("/t/moved/socket?accept")
+        .await
+        .expect("accepted");
+    assert_eq!(
+        accepted.closed().await,
+        (1011, "activation failed".to_owned())
+    );
+    assert!(
+        !app.probe
+            .events()
+            .iter()
+            .any(|event| event.contains("Refused"))
+    );
     for transport in ["http", "websocket"] {
-        let failures = format!("pinned_request_failures_total{{phase=lifespan,transport={transport}}}");
+        let failures =
+            format!("pinned_request_failures_total{{phase=lifespan,transport={transport}}}");
         assert_eq!(metrics.value(&failures), 0.0);
     }
 }
@@ -347,7 +384,10 @@ async fn an_abort_cancels_an_activation_whether_it_runs_or_waits() {
     third.answer().await.assert_ok("c");
     app.probe.open("slow-2");
     app.get("/t/slow-2").await.assert_ok("slow-2");
-    assert!(!app.probe.has("teardown slow-1"), "what was not set up is not torn down");
+    assert!(
+        !app.probe.has("teardown slow-1"),
+        "what was not set up is not torn down"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -382,7 +422,13 @@ async fn the_next_instance_of_an_id_comes_after_the_end_of_the_last() {
     let events = app.probe.events();
     assert_eq!(
         events,
-        ["setup heavy", "teardown heavy", "at heavy", "gone heavy", "setup heavy"]
+        [
+            "setup heavy",
+            "teardown heavy",
+            "at heavy",
+            "gone heavy",
+            "setup heavy"
+        ]
     );
 }
 
@@ -395,7 +441,9 @@ async fn a_drain_in_the_middle_of_an_activation_lets_its_caller_through() {
     let worker = app.worker().clone();
     let drained = crate::rig::domain().spawn(async move { worker.drain(Some(secs(60))).await });
     settle().await;
-    app.get("/t/other").await.assert_retry("host draining; retry");
+    app.get("/t/other")
+        .await
+        .assert_retry("host draining; retry");
     app.probe.open("slow");
     caller.answer().await.assert_ok("slow");
     bounded(drained).await.expect("drained");
@@ -424,7 +472,12 @@ async fn a_wind_down_asked_for_by_setup_closes_after_the_first_request() {
     app.empty::<Archive>().await;
     assert_eq!(
         app.probe.events(),
-        ["setup eager", "winding down eager", "teardown eager", "gone eager"]
+        [
+            "setup eager",
+            "winding down eager",
+            "teardown eager",
+            "gone eager"
+        ]
     );
     assert_eq!(app.host::<Archive>().evictions(), 1);
 }
@@ -450,7 +503,11 @@ async fn whatever_comes_first_after_an_eviction_finds_a_set_up_instance() {
     assert_eq!(turn.ctx.id(), "a");
     drop(turn);
     evicted().await;
-    let instance = app.host::<Archive>().instance("a").await.expect("an instance");
+    let instance = app
+        .host::<Archive>()
+        .instance("a")
+        .await
+        .expect("an instance");
     assert_eq!(instance.read().await.expect("a turn").ctx.id(), "a");
     assert_eq!(app.probe.count("setup a"), 6);
 }
@@ -465,7 +522,10 @@ async fn code_of_the_same_process_is_told_why_an_instance_cannot_be_had() {
     let _first = app.client("/t/slow-1");
     app.probe.seen("at slow-1").await;
     let queued = host.instance("b").await.err().expect("a refusal");
-    assert!(matches!(queued, Unavailable::Refused(Refusal::ActivationQueue)));
+    assert!(matches!(
+        queued,
+        Unavailable::Refused(Refusal::ActivationQueue)
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -480,7 +540,9 @@ async fn on_many_threads_an_id_has_at_most_one_instance() {
         .map(|seed| {
             let app = std::sync::Arc::clone(&app);
             crate::rig::domain().spawn(async move {
-                let rng = pinned::domain::Domain::real_seeded(seed).rng("ids").expect("a label");
+                let rng = pinned::domain::Domain::real_seeded(seed)
+                    .rng("ids")
+                    .expect("a label");
                 for _ in 0..200 {
                     let id = rng.u64() % 3;
                     match rng.u64() % 8 {
@@ -497,9 +559,12 @@ async fn on_many_threads_an_id_has_at_most_one_instance() {
         .collect();
     for caller in callers {
         let done = crate::rig::domain().timeout(secs(60), caller).await;
-        done.expect("nobody waits for ever").expect("at most one at a time");
+        done.expect("nobody waits for ever")
+            .expect("at most one at a time");
     }
-    let empty = crate::rig::domain().timeout(secs(30), app.empty::<Single>()).await;
+    let empty = crate::rig::domain()
+        .timeout(secs(30), app.empty::<Single>())
+        .await;
     empty.expect("no count was leaked");
     assert!(!app.probe.has("overlap"));
 }

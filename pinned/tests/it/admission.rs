@@ -107,7 +107,12 @@ async fn placed(options: HostOptions) -> Scene {
 async fn scene(builder: WorkerBuilder, house: Arc<House>, board: Board) -> Scene {
     let app = App::start(builder).await;
     let host = app.worker.hosted().expect("mounted");
-    Scene { app, host, house, board }
+    Scene {
+        app,
+        host,
+        house,
+        board,
+    }
 }
 
 impl Scene {
@@ -121,7 +126,10 @@ impl Scene {
 
     /// The same refusal on HTTP and instead of an upgrade (H3.12).
     async fn assert_refused(&self, id: &str, detail: &str) {
-        self.get(&format!("/rooms/{id}")).send().await.assert_refused(detail);
+        self.get(&format!("/rooms/{id}"))
+            .send()
+            .await
+            .assert_refused(detail);
         let socket = self.get(&format!("/rooms/{id}/chat"));
         socket.refused_socket().await.assert_refused(detail);
     }
@@ -139,8 +147,12 @@ const QUEUE: &str = "activation queue full; retry";
 async fn nothing_is_served_before_the_start() {
     let (builder, _house) = rooms(HostOptions::new());
     let worker = builder.build().unwrap();
-    let request = http::Request::get("/rooms/a").body(axum::body::Body::empty()).unwrap();
-    let response = tower::ServiceExt::oneshot(worker.into_router(), request).await.unwrap();
+    let request = http::Request::get("/rooms/a")
+        .body(axum::body::Body::empty())
+        .unwrap();
+    let response = tower::ServiceExt::oneshot(worker.into_router(), request)
+        .await
+        .unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(response.headers()["pinned-refusal"], "not-serving");
 }
@@ -154,8 +166,14 @@ async fn after_the_shutdown_every_request_is_a_fault() {
     scene.app.shutdown().await;
     for id in ["a", "b"] {
         let reply = scene.get(&format!("/rooms/{id}")).send().await;
-        assert_eq!((reply.status.as_u16(), &*reply.body), (500, "Internal Server Error"));
-        let reply = scene.get(&format!("/rooms/{id}/chat")).refused_socket().await;
+        assert_eq!(
+            (reply.status.as_u16(), &*reply.body),
+            (500, "Internal Server Error")
+        );
+        let reply = scene
+            .get(&format!("/rooms/{id}/chat"))
+            .refused_socket()
+            .await;
         assert_eq!(reply.status, StatusCode::INTERNAL_SERVER_ERROR);
     }
     for transport in ["http", "websocket"] {
@@ -193,7 +211,11 @@ async fn an_unhealthy_lease_serves_residents_alone() {
     let reply = scene.get("/rooms/new").send().await;
     assert_eq!(reply.header("pinned-refusal"), Some("lease-unhealthy"));
     scene.live("resident").await;
-    let mut socket = scene.get("/rooms/resident/chat").connect().await.expect("accepted");
+    let mut socket = scene
+        .get("/rooms/resident/chat")
+        .connect()
+        .await
+        .expect("accepted");
     assert_eq!(frame(&mut socket).await, "resident");
     assert_eq!(scene.host.len(), 1);
     lease.renewed(Duration::from_secs(15), None);
@@ -251,7 +273,13 @@ async fn concurrent_first_requests_share_one_construction() {
     for call in calls {
         call.await.unwrap().assert_ok("slow-setup");
     }
-    assert_eq!((scene.host.activations(), scene.house.most.load(Ordering::SeqCst)), (1, 1));
+    assert_eq!(
+        (
+            scene.host.activations(),
+            scene.house.most.load(Ordering::SeqCst)
+        ),
+        (1, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,7 +311,13 @@ async fn without_a_control_plane_a_request_waits_for_the_close() {
         call.await.unwrap().assert_ok("slow-teardown");
     }
     // H4.11
-    assert_eq!((scene.host.activations(), scene.house.most.load(Ordering::SeqCst)), (2, 1));
+    assert_eq!(
+        (
+            scene.host.activations(),
+            scene.house.most.load(Ordering::SeqCst)
+        ),
+        (2, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -321,7 +355,13 @@ async fn with_a_control_plane_a_closing_instance_refuses_at_once() {
 async fn an_instance_that_aborts_itself_is_closing_from_then_on() {
     // H3.10
     let scene = placed(HostOptions::new()).await;
-    scene.app.post("/rooms/slow-teardown/abort").attested().send().await.assert_ok("aborting");
+    scene
+        .app
+        .post("/rooms/slow-teardown/abort")
+        .attested()
+        .send()
+        .await
+        .assert_ok("aborting");
     scene.assert_refused("slow-teardown", CLOSING).await;
 }
 
@@ -397,7 +437,9 @@ async fn a_hundred_first_requests_from_many_threads_are_one_activation() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn under_contention_the_cap_is_never_exceeded_and_never_leaks() {
     // H3.4, H3.6, H4.11
-    let options = HostOptions::new().max_instances(8).max_concurrent_activations(64);
+    let options = HostOptions::new()
+        .max_instances(8)
+        .max_concurrent_activations(64);
     let scene = Arc::new(local(options).await);
     let clients: Vec<_> = (0..32)
         .map(|client| {
@@ -410,7 +452,11 @@ async fn under_contention_the_cap_is_never_exceeded_and_never_leaks() {
                         StatusCode::OK => scene.host.abort(&id),
                         _ if reply.detail() == CAPACITY => {}
                         // Aborted by another client while it was on its way.
-                        _ => assert!(matches!(&*reply.detail(), CLOSING | "instance aborted"), "{}", reply.body),
+                        _ => assert!(
+                            matches!(&*reply.detail(), CLOSING | "instance aborted"),
+                            "{}",
+                            reply.body
+                        ),
                     }
                     assert!(scene.host.len() <= 8);
                 }
@@ -423,7 +469,10 @@ async fn under_contention_the_cap_is_never_exceeded_and_never_leaks() {
     assert!(scene.house.most.load(Ordering::SeqCst) <= 8);
     scene.app.worker.abort_all();
     scene.app.worker.drain(None).await;
-    assert_eq!((scene.host.len(), scene.house.live.load(Ordering::SeqCst)), (0, 0));
+    assert_eq!(
+        (scene.host.len(), scene.house.live.load(Ordering::SeqCst)),
+        (0, 0)
+    );
     // Every place is free again.
     scene.app.worker.revoke_drain();
     for n in 0..8 {
@@ -437,14 +486,23 @@ async fn a_drain_that_begins_among_first_requests_leaves_nothing() {
     // H3.4: whoever came before the drain is closed by it, whoever comes after is refused.
     for _ in 0..20 {
         let scene = Arc::new(local(HostOptions::new()).await);
-        let clients: Vec<_> = (0..64).map(|n| spawn(scene.get(&format!("/rooms/id-{n}")).send())).collect();
+        let clients: Vec<_> = (0..64)
+            .map(|n| spawn(scene.get(&format!("/rooms/id-{n}")).send()))
+            .collect();
         scene.app.worker.drain(Some(Duration::from_secs(5))).await;
         assert_eq!(scene.host.len(), 0);
         for client in clients {
             let reply = client.await.unwrap();
             let known = [DRAINING, CLOSING, "instance aborted", QUEUE];
-            assert!(reply.status == StatusCode::OK || known.contains(&&*reply.detail()), "{}", reply.body);
+            assert!(
+                reply.status == StatusCode::OK || known.contains(&&*reply.detail()),
+                "{}",
+                reply.body
+            );
         }
-        assert_eq!((scene.host.len(), scene.house.live.load(Ordering::SeqCst)), (0, 0));
+        assert_eq!(
+            (scene.host.len(), scene.house.live.load(Ordering::SeqCst)),
+            (0, 0)
+        );
     }
 }

@@ -381,9 +381,13 @@ impl Metrics {
         let matches = |key: &Key| {
             key.name() == name
                 && labels.iter().all(|(name, value)| {
-                    key.labels().any(|label| label.key() == *name && label.value() == *value)
+                    key.labels()
+                        .any(|label| label.key() == *name && label.value() == *value)
                 })
         };
-        seen.iter().filter(|(key, _)| matches(key)).map(|(_, value)| value).sum()
+        seen.iter()
+            .filter(|(key, _)| matches(key))
+            .map(|(_, value)| value)
+            .sum()
     }
 }

@@ -15,8 +15,8 @@ use axum::response::IntoResponse;
 use http::request::Parts;
 use http::{StatusCode, header};
 use pinned::{
-    Attestation, Auth, AuthRejected, Connection, Context, Denied, HostOptions, Instance, PinnedHost,
-    PinnedWorker, RequestState, WebSocket, lifespan, pinned_api, route,
+    Attestation, Auth, AuthRejected, Connection, Context, Denied, HostOptions, Instance,
+    PinnedHost, PinnedWorker, RequestState, WebSocket, lifespan, pinned_api, route,
 };
 use serde_json::json;
 
@@ -35,7 +35,9 @@ struct Vault;
 struct Visitor(String);
 
 fn word<'a>(conn: &'a Connection, name: &str) -> &'a str {
-    conn.headers().get(name).map_or("", |value| value.to_str().unwrap())
+    conn.headers()
+        .get(name)
+        .map_or("", |value| value.to_str().unwrap())
 }
 
 #[pinned_api]
@@ -91,7 +93,10 @@ impl Vault {
 
     #[route::get("/")]
     async fn open(&self, ctx: Context, visitor: Auth<Visitor>) -> String {
-        ctx.state::<Arc<Door>>().unwrap().handled.fetch_add(1, Ordering::SeqCst);
+        ctx.state::<Arc<Door>>()
+            .unwrap()
+            .handled
+            .fetch_add(1, Ordering::SeqCst);
         format!("{} in", visitor.0.0)
     }
 
@@ -117,7 +122,11 @@ impl Vault {
 
     #[route::websocket("/chat")]
     async fn chat(this: Instance<Self>, visitor: Auth<Visitor>, socket: WebSocket) {
-        this.context().state::<Arc<Door>>().unwrap().handled.fetch_add(1, Ordering::SeqCst);
+        this.context()
+            .state::<Arc<Door>>()
+            .unwrap()
+            .handled
+            .fetch_add(1, Ordering::SeqCst);
         let _ = socket.send_text(visitor.0.0.clone()).await;
     }
 }
@@ -154,11 +163,22 @@ fn door(setup: Option<Gate>) -> Arc<Door> {
 
 async fn place(options: HostOptions, door: Arc<Door>, placed: bool) -> Place {
     let board = Board::default();
-    let builder = PinnedWorker::builder().host_with::<Vault>(options.namespace("/vaults")).state(Arc::clone(&door));
-    let builder = if placed { builder.placements(Arc::new(board.clone())) } else { builder };
+    let builder = PinnedWorker::builder()
+        .host_with::<Vault>(options.namespace("/vaults"))
+        .state(Arc::clone(&door));
+    let builder = if placed {
+        builder.placements(Arc::new(board.clone()))
+    } else {
+        builder
+    };
     let app = App::start(builder).await;
     let host: PinnedHost<Vault> = app.worker.hosted().expect("mounted");
-    Place { app, host, door, board }
+    Place {
+        app,
+        host,
+        door,
+        board,
+    }
 }
 
 async fn local() -> Place {
@@ -175,12 +195,17 @@ impl Place {
     }
 
     fn passes(&self, gate: usize, what: &str) -> Call {
-        self.ask("/vaults/ada", what).header("x-gate", gate.to_string())
+        self.ask("/vaults/ada", what)
+            .header("x-gate", gate.to_string())
     }
 
     /// Records, activations, evictions.
     fn counts(&self) -> (usize, u64, u64) {
-        (self.host.len(), self.host.activations(), self.host.evictions())
+        (
+            self.host.len(),
+            self.host.activations(),
+            self.host.evictions(),
+        )
     }
 
     fn handled(&self) -> usize {
@@ -193,36 +218,79 @@ async fn a_registered_worker_needs_an_attestation() {
     // H2.1, H2.2, E30
     let place = placed().await;
     for n in 0..20 {
-        let reply = place.app.get(&format!("/vaults/id-{n}/public")).send().await;
-        assert_eq!((reply.status.as_u16(), &*reply.body), (403, r#"{"detail":"invalid attestation"}"#));
+        let reply = place
+            .app
+            .get(&format!("/vaults/id-{n}/public"))
+            .send()
+            .await;
+        assert_eq!(
+            (reply.status.as_u16(), &*reply.body),
+            (403, r#"{"detail":"invalid attestation"}"#)
+        );
         let secret = place.app.worker.secret();
-        let reply = place.app.get(&format!("/vaults/id-{n}")).header("pinboard-proxy-secret", secret).send().await;
+        let reply = place
+            .app
+            .get(&format!("/vaults/id-{n}"))
+            .header("pinboard-proxy-secret", secret)
+            .send()
+            .await;
         reply.assert_error(403, "invalid attestation");
         let socket = place.app.get(&format!("/vaults/id-{n}/chat"));
-        socket.refused_socket().await.assert_closed_before_acceptance();
+        socket
+            .refused_socket()
+            .await
+            .assert_closed_before_acceptance();
     }
     for token in ["", "x", "a.b.c", "\u{e9}"] {
-        let reply = place.app.get("/vaults/ada").header("pinboard-attestation", token).send().await;
+        let reply = place
+            .app
+            .get("/vaults/ada")
+            .header("pinboard-attestation", token)
+            .send()
+            .await;
         reply.assert_error(403, "invalid attestation");
     }
     let mut claims = place.app.claims();
     claims.aud = "session-0".to_owned();
     let stale = pinned::wire::attestation::mint(place.app.worker.secret(), &claims);
-    let reply = place.app.get("/vaults/ada").header("pinboard-attestation", stale).send().await;
+    let reply = place
+        .app
+        .get("/vaults/ada")
+        .header("pinboard-attestation", stale)
+        .send()
+        .await;
     reply.assert_error(403, "invalid attestation");
     assert_eq!(place.counts(), (0, 0, 0));
     assert_eq!(place.door.asked.load(Ordering::SeqCst), 0);
-    place.app.get("/vaults/ada").attested().send().await.assert_ok("ada in");
+    place
+        .app
+        .get("/vaults/ada")
+        .attested()
+        .send()
+        .await
+        .assert_ok("ada in");
 }
 
 #[tokio::test(start_paused = true)]
 async fn in_local_mode_everybody_passes_as_anonymous() {
     // H2.1
     let place = local().await;
-    place.app.get("/vaults/ada/caller").send().await.assert_ok("Anonymous");
+    place
+        .app
+        .get("/vaults/ada/caller")
+        .send()
+        .await
+        .assert_ok("Anonymous");
     // Nobody outside knows the secret, and no other header makes anybody known.
-    let forged = place.app.get("/vaults/ada/caller").header("pinboard-attestation", "a.b.c");
-    forged.header("pinboard-caller", "/vaults/eve").send().await.assert_ok("Anonymous");
+    let forged = place
+        .app
+        .get("/vaults/ada/caller")
+        .header("pinboard-attestation", "a.b.c");
+    forged
+        .header("pinboard-caller", "/vaults/eve")
+        .send()
+        .await
+        .assert_ok("Anonymous");
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,22 +299,43 @@ async fn a_verified_caller_reaches_the_handler() {
     let place = placed().await;
     let claims = place.app.claims().with_caller("/rooms/lobby", 3);
     let token = pinned::wire::attestation::mint(place.app.worker.secret(), &claims);
-    let call = place.app.get("/vaults/ada/caller").header("pinboard-attestation", token);
-    call.send().await.assert_ok(r#"Instance { ns: "/rooms", id: "lobby", depth: 3 }"#);
+    let call = place
+        .app
+        .get("/vaults/ada/caller")
+        .header("pinboard-attestation", token);
+    call.send()
+        .await
+        .assert_ok(r#"Instance { ns: "/rooms", id: "lobby", depth: 3 }"#);
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_route_has_its_own_authorizer() {
     // H2.3, H2.5
     let place = local().await;
-    place.ask("/vaults/ada", "").send().await.assert_ok("ada in");
+    place
+        .ask("/vaults/ada", "")
+        .send()
+        .await
+        .assert_ok("ada in");
     assert_eq!(place.door.asked.load(Ordering::SeqCst), 1);
     // Another one: the default is not asked.
-    place.ask("/vaults/ada/badge", "deny").header("x-badge", "7").send().await.assert_ok("7");
+    place
+        .ask("/vaults/ada/badge", "deny")
+        .header("x-badge", "7")
+        .send()
+        .await
+        .assert_ok("7");
     let reply = place.ask("/vaults/ada/badge", "").send().await;
-    assert_eq!((reply.status.as_u16(), reply.json()), (401, json!({ "message": "no badge" })));
+    assert_eq!(
+        (reply.status.as_u16(), reply.json()),
+        (401, json!({ "message": "no badge" }))
+    );
     // None at all.
-    place.ask("/vaults/ada/public", "deny").send().await.assert_ok("public");
+    place
+        .ask("/vaults/ada/public", "deny")
+        .send()
+        .await
+        .assert_ok("public");
     assert_eq!(place.door.asked.load(Ordering::SeqCst), 1);
 }
 
@@ -271,14 +360,22 @@ async fn a_struct_without_an_authorizer_admits_everybody_as_nobody() {
     // H2.4, H2.5
     let app = App::start(PinnedWorker::builder().host::<Plain>("/plains")).await;
     app.get("/plains/a").send().await.assert_ok("open");
-    assert_eq!(app.get("/plains/a/guarded").send().await.status, StatusCode::PAYMENT_REQUIRED);
+    assert_eq!(
+        app.get("/plains/a/guarded").send().await.status,
+        StatusCode::PAYMENT_REQUIRED
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_of_one_route_sees_what_the_authorizer_returned() {
     // H2.5; a guard is an extractor, and as such comes before the activation.
     let place = local().await;
-    place.app.get("/vaults/ada/guarded").send().await.assert_ok("guarded");
+    place
+        .app
+        .get("/vaults/ada/guarded")
+        .send()
+        .await
+        .assert_ok("guarded");
     let reply = place.app.get("/vaults/bob/guarded").send().await;
     assert_eq!(reply.status, StatusCode::PAYMENT_REQUIRED);
     assert_eq!(place.door.asked.load(Ordering::SeqCst), 2);
@@ -305,17 +402,29 @@ async fn a_denial_says_what_it_was_given_to_say() {
     let metrics = crate::app::Metrics::here();
     let place = local().await;
     let reply = place.ask("/vaults/ada", "deny").send().await;
-    assert_eq!((reply.status.as_u16(), &*reply.body), (401, r#"{"message":"sign in"}"#));
+    assert_eq!(
+        (reply.status.as_u16(), &*reply.body),
+        (401, r#"{"message":"sign in"}"#)
+    );
     let reply = place.ask("/vaults/ada", "forbid").send().await;
-    assert_eq!((reply.status.as_u16(), &*reply.body), (403, r#"{"message":"sign in"}"#));
+    assert_eq!(
+        (reply.status.as_u16(), &*reply.body),
+        (403, r#"{"message":"sign in"}"#)
+    );
     let reply = place.ask("/vaults/ada", "payload").send().await;
-    assert_eq!((reply.status.as_u16(), reply.json()), (401, json!({ "why": "\u{e9}", "until": 1 })));
+    assert_eq!(
+        (reply.status.as_u16(), reply.json()),
+        (401, json!({ "why": "\u{e9}", "until": 1 }))
+    );
     assert_eq!(reply.header("content-type"), Some("application/json"));
     // Deliberate: no failure.
     assert_eq!(metrics.count("pinned_request_failures_total", &[]), 0);
 
     let reply = place.ask("/vaults/ada", "unserializable").send().await;
-    assert_eq!((reply.status.as_u16(), &*reply.body), (500, "Internal Server Error"));
+    assert_eq!(
+        (reply.status.as_u16(), &*reply.body),
+        (500, "Internal Server Error")
+    );
     let labels = [("phase", "auth"), ("transport", "http")];
     assert_eq!(metrics.count("pinned_request_failures_total", &labels), 1);
     assert_eq!(AuthRejected::new("m").code("c").code_str(), Some("c"));
@@ -344,22 +453,45 @@ async fn a_payload_keeps_the_order_of_its_members() {
         async fn open(&self) {}
     }
     let app = App::start(PinnedWorker::builder().host::<Ordered>("/ordered")).await;
-    assert_eq!(app.get("/ordered/a").send().await.body, r#"{"zeta":1,"alpha":2}"#);
+    assert_eq!(
+        app.get("/ordered/a").send().await.body,
+        r#"{"zeta":1,"alpha":2}"#
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_denied_socket_is_closed_with_the_message() {
     // H2.9
     let place = local().await;
-    place.ask("/vaults/ada/chat", "deny").refused_socket().await.assert_closed_before_acceptance();
+    place
+        .ask("/vaults/ada/chat", "deny")
+        .refused_socket()
+        .await
+        .assert_closed_before_acceptance();
 
-    let mut socket = place.ask("/vaults/ada/chat", "deny").header("x-accept", "1").connect().await.unwrap();
+    let mut socket = place
+        .ask("/vaults/ada/chat", "deny")
+        .header("x-accept", "1")
+        .connect()
+        .await
+        .unwrap();
     assert_eq!(closed_with(&mut socket).await, (1008, "sign in".to_owned()));
 
-    let mut socket = place.ask("/vaults/ada/chat", "payload").header("x-accept", "1").connect().await.unwrap();
+    let mut socket = place
+        .ask("/vaults/ada/chat", "payload")
+        .header("x-accept", "1")
+        .connect()
+        .await
+        .unwrap();
     let payload = frame(&mut socket).await;
-    assert!(payload.contains('\u{e9}') && !payload.contains(' '), "{payload}");
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&payload).unwrap(), json!({ "why": "\u{e9}", "until": 1 }));
+    assert!(
+        payload.contains('\u{e9}') && !payload.contains(' '),
+        "{payload}"
+    );
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&payload).unwrap(),
+        json!({ "why": "\u{e9}", "until": 1 })
+    );
     assert_eq!(closed_with(&mut socket).await, (1008, "sign in".to_owned()));
     assert_eq!(place.handled(), 0);
 }
@@ -368,7 +500,12 @@ async fn a_denied_socket_is_closed_with_the_message() {
 async fn a_long_denial_is_cut_on_a_character_boundary() {
     // H6.10; the reason of a close frame has at most 123 bytes.
     let place = local().await;
-    let mut socket = place.ask("/vaults/ada/chat", "long").header("x-accept", "1").connect().await.unwrap();
+    let mut socket = place
+        .ask("/vaults/ada/chat", "long")
+        .header("x-accept", "1")
+        .connect()
+        .await
+        .unwrap();
     assert_eq!(closed_with(&mut socket).await, (1008, "\u{e9}".repeat(61)));
     let reply = place.ask("/vaults/ada", "long").send().await;
     assert_eq!(reply.json(), json!({ "message": "\u{e9}".repeat(100) }));
@@ -379,9 +516,21 @@ async fn a_payload_that_cannot_be_sent_is_a_failure() {
     // H2.10
     let metrics = crate::app::Metrics::here();
     let place = local().await;
-    place.ask("/vaults/ada/chat", "payload").refused_socket().await.assert_closed_before_acceptance();
-    let mut socket = place.ask("/vaults/ada/chat", "unserializable").header("x-accept", "1").connect().await.unwrap();
-    assert_eq!(closed_with(&mut socket).await, (1011, "authorization failed".to_owned()));
+    place
+        .ask("/vaults/ada/chat", "payload")
+        .refused_socket()
+        .await
+        .assert_closed_before_acceptance();
+    let mut socket = place
+        .ask("/vaults/ada/chat", "unserializable")
+        .header("x-accept", "1")
+        .connect()
+        .await
+        .unwrap();
+    assert_eq!(
+        closed_with(&mut socket).await,
+        (1011, "authorization failed".to_owned())
+    );
     let labels = [("phase", "auth"), ("transport", "websocket")];
     assert_eq!(metrics.count("pinned_request_failures_total", &labels), 2);
 }
@@ -405,9 +554,20 @@ async fn an_http_error_of_the_authorizer_passes_through() {
     let metrics = crate::app::Metrics::here();
     let place = local().await;
     let reply = place.ask("/vaults/ada", "http").send().await;
-    assert_eq!((reply.status.as_u16(), &*reply.body), (429, r#"{"detail":"slow down"}"#));
-    let mut socket = place.ask("/vaults/ada/chat", "http").header("x-accept", "1").connect().await.unwrap();
-    assert_eq!(closed_with(&mut socket).await, (1008, "slow down".to_owned()));
+    assert_eq!(
+        (reply.status.as_u16(), &*reply.body),
+        (429, r#"{"detail":"slow down"}"#)
+    );
+    let mut socket = place
+        .ask("/vaults/ada/chat", "http")
+        .header("x-accept", "1")
+        .connect()
+        .await
+        .unwrap();
+    assert_eq!(
+        closed_with(&mut socket).await,
+        (1008, "slow down".to_owned())
+    );
     assert_eq!(metrics.count("pinned_request_failures_total", &[]), 0);
 }
 
@@ -415,9 +575,21 @@ async fn an_http_error_of_the_authorizer_passes_through() {
 async fn a_close_of_the_authorizer_keeps_its_code_and_reason() {
     // H2.13
     let place = local().await;
-    place.ask("/vaults/ada/chat", "close").refused_socket().await.assert_closed_before_acceptance();
-    let mut socket = place.ask("/vaults/ada/chat", "close").header("x-accept", "1").connect().await.unwrap();
-    assert_eq!(closed_with(&mut socket).await, (4401, "who are you?".to_owned()));
+    place
+        .ask("/vaults/ada/chat", "close")
+        .refused_socket()
+        .await
+        .assert_closed_before_acceptance();
+    let mut socket = place
+        .ask("/vaults/ada/chat", "close")
+        .header("x-accept", "1")
+        .connect()
+        .await
+        .unwrap();
+    assert_eq!(
+        closed_with(&mut socket).await,
+        (4401, "who are you?".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -426,18 +598,36 @@ async fn a_whole_response_answers_the_request() {
     let metrics = crate::app::Metrics::here();
     let place = local().await;
     let reply = place.ask("/vaults/ada", "redirect").send().await;
-    assert_eq!((reply.status.as_u16(), reply.header("location")), (303, Some("/sign-in")));
+    assert_eq!(
+        (reply.status.as_u16(), reply.header("location")),
+        (303, Some("/sign-in"))
+    );
     settle().await;
     assert_eq!((place.handled(), place.counts()), (0, (0, 0, 1)));
     // A warm instance stays.
-    place.ask("/vaults/ada", "").send().await.assert_ok("ada in");
-    assert_eq!(place.ask("/vaults/ada", "redirect").send().await.status, StatusCode::SEE_OTHER);
+    place
+        .ask("/vaults/ada", "")
+        .send()
+        .await
+        .assert_ok("ada in");
+    assert_eq!(
+        place.ask("/vaults/ada", "redirect").send().await.status,
+        StatusCode::SEE_OTHER
+    );
     settle().await;
     assert_eq!(place.counts(), (1, 1, 1));
     assert_eq!(metrics.count("pinned_request_failures_total", &[]), 0);
 
-    let mut socket = place.ask("/vaults/ada/chat", "redirect").header("x-accept", "1").connect().await.unwrap();
-    assert_eq!(closed_with(&mut socket).await, (1011, "authorization failed".to_owned()));
+    let mut socket = place
+        .ask("/vaults/ada/chat", "redirect")
+        .header("x-accept", "1")
+        .connect()
+        .await
+        .unwrap();
+    assert_eq!(
+        closed_with(&mut socket).await,
+        (1011, "authorization failed".to_owned())
+    );
     let labels = [("phase", "auth"), ("transport", "websocket")];
     assert_eq!(metrics.count("pinned_request_failures_total", &labels), 1);
 }
@@ -449,15 +639,30 @@ async fn a_fault_of_the_authorizer_leaks_nothing_and_promises_nothing() {
     let place = local().await;
     for what in ["fail", "panic", "close"] {
         let reply = place.ask("/vaults/ada", what).send().await;
-        assert_eq!((reply.status.as_u16(), &*reply.body), (503, r#"{"detail":"authorization failed"}"#));
+        assert_eq!(
+            (reply.status.as_u16(), &*reply.body),
+            (503, r#"{"detail":"authorization failed"}"#)
+        );
         assert_eq!(reply.header("retry-after"), None);
     }
     let labels = [("phase", "auth"), ("transport", "http")];
     assert_eq!(metrics.count("pinned_request_failures_total", &labels), 3);
     for what in ["fail", "panic"] {
-        let mut socket = place.ask("/vaults/ada/chat", what).header("x-accept", "1").connect().await.unwrap();
-        assert_eq!(closed_with(&mut socket).await, (1011, "authorization failed".to_owned()));
-        place.ask("/vaults/ada/chat", what).refused_socket().await.assert_closed_before_acceptance();
+        let mut socket = place
+            .ask("/vaults/ada/chat", what)
+            .header("x-accept", "1")
+            .connect()
+            .await
+            .unwrap();
+        assert_eq!(
+            closed_with(&mut socket).await,
+            (1011, "authorization failed".to_owned())
+        );
+        place
+            .ask("/vaults/ada/chat", what)
+            .refused_socket()
+            .await
+            .assert_closed_before_acceptance();
     }
 }
 
@@ -465,16 +670,31 @@ async fn a_fault_of_the_authorizer_leaks_nothing_and_promises_nothing() {
 async fn a_hook_has_the_last_word_on_an_accepted_socket() {
     // H2.16
     let place = local().await;
-    let call = place.ask("/vaults/ada/chat", "fail").header("x-accept", "with-hook");
+    let call = place
+        .ask("/vaults/ada/chat", "fail")
+        .header("x-accept", "with-hook");
     let mut socket = call.connect().await.unwrap();
-    assert_eq!(frame(&mut socket).await, format!("{:?}", failed("authorization failed")));
-    assert_eq!(closed_with(&mut socket).await, (1011, "authorization failed".to_owned()));
+    assert_eq!(
+        frame(&mut socket).await,
+        format!("{:?}", failed("authorization failed"))
+    );
+    assert_eq!(
+        closed_with(&mut socket).await,
+        (1011, "authorization failed".to_owned())
+    );
 
-    let call = place.ask("/vaults/ada/chat", "fail").header("x-accept", "with-panicking-hook");
+    let call = place
+        .ask("/vaults/ada/chat", "fail")
+        .header("x-accept", "with-panicking-hook");
     let mut socket = call.connect().await.unwrap();
-    assert_eq!(closed_with(&mut socket).await, (1011, "authorization failed".to_owned()));
+    assert_eq!(
+        closed_with(&mut socket).await,
+        (1011, "authorization failed".to_owned())
+    );
     // A deliberate denial is no failure.
-    let call = place.ask("/vaults/ada/chat", "deny").header("x-accept", "with-hook");
+    let call = place
+        .ask("/vaults/ada/chat", "deny")
+        .header("x-accept", "with-hook");
     let mut socket = call.connect().await.unwrap();
     assert_eq!(closed_with(&mut socket).await, (1008, "sign in".to_owned()));
 }
@@ -485,21 +705,36 @@ fn failed(message: &str) -> impl std::fmt::Debug + use<> {
     struct Failed {
         message: String,
     }
-    Failed { message: message.to_owned() }
+    Failed {
+        message: message.to_owned(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_met_on_an_accepted_socket_is_told_to_its_hook() {
     // H2.16, H4.4: the instance closes while the client is being authorized.
     let place = local().await;
-    place.ask("/vaults/ada", "").send().await.assert_ok("ada in");
-    let call = place.passes(0, "").header("x-accept", "with-hook").path("/vaults/ada/chat");
+    place
+        .ask("/vaults/ada", "")
+        .send()
+        .await
+        .assert_ok("ada in");
+    let call = place
+        .passes(0, "")
+        .header("x-accept", "with-hook")
+        .path("/vaults/ada/chat");
     let mut socket = call.connect().await.unwrap();
     place.host.abort("ada");
     place.door.gates[0].open();
     let words = frame(&mut socket).await;
-    assert_eq!(words, r#"Refused { message: "instance closing; retry", retry_after: 1s }"#);
-    assert_eq!(closed_with(&mut socket).await, (1013, "instance closing; retry".to_owned()));
+    assert_eq!(
+        words,
+        r#"Refused { message: "instance closing; retry", retry_after: 1s }"#
+    );
+    assert_eq!(
+        closed_with(&mut socket).await,
+        (1013, "instance closing; retry".to_owned())
+    );
     assert_eq!(place.handled(), 1);
 }
 
@@ -519,11 +754,19 @@ async fn a_cold_denial_leaves_nothing_behind() {
     settle().await;
     let again = place.ask("/vaults/bob", "").epoch(3).send().await;
     again.assert_refused("released placement epoch; retry");
-    place.ask("/vaults/bob", "").epoch(4).send().await.assert_ok("bob in");
+    place
+        .ask("/vaults/bob", "")
+        .epoch(4)
+        .send()
+        .await
+        .assert_ok("bob in");
     place.ask("/vaults/bob", "deny").epoch(4).send().await;
     settle().await;
     assert_eq!(place.host.len(), 1);
-    assert_eq!(place.board.released().last(), Some(&("/vaults/bob".to_owned(), Some(3))));
+    assert_eq!(
+        place.board.released().last(),
+        Some(&("/vaults/bob".to_owned(), Some(3)))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -534,10 +777,18 @@ async fn a_request_during_a_discard_is_told_to_come_back() {
     place.board.hold(&gate);
     place.ask("/vaults/ada", "deny").send().await;
     gate.reached(1).await;
-    place.ask("/vaults/ada", "").send().await.assert_refused("instance closing; retry");
+    place
+        .ask("/vaults/ada", "")
+        .send()
+        .await
+        .assert_refused("instance closing; retry");
     gate.open();
     settle().await;
-    place.ask("/vaults/ada", "").send().await.assert_ok("ada in");
+    place
+        .ask("/vaults/ada", "")
+        .send()
+        .await
+        .assert_ok("ada in");
 }
 
 #[tokio::test(start_paused = true)]
@@ -546,7 +797,10 @@ async fn a_denial_leaves_the_instance_to_whoever_is_still_being_authorized() {
     let place = local().await;
     let other = place.passes(0, "").begin().await;
     place.door.gates[0].reached(1).await;
-    assert_eq!(place.ask("/vaults/ada", "deny").send().await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        place.ask("/vaults/ada", "deny").send().await.status,
+        StatusCode::UNAUTHORIZED
+    );
     settle().await;
     assert_eq!(place.counts(), (1, 0, 0));
     place.door.gates[0].open();
@@ -568,7 +822,11 @@ async fn the_last_of_two_denials_discards() {
     assert_eq!(last.await.unwrap().status, StatusCode::UNAUTHORIZED);
     settle().await;
     assert_eq!(place.counts(), (0, 0, 1));
-    place.ask("/vaults/ada", "").send().await.assert_ok("ada in");
+    place
+        .ask("/vaults/ada", "")
+        .send()
+        .await
+        .assert_ok("ada in");
     assert_eq!(place.counts(), (1, 1, 1));
 }
 
@@ -608,7 +866,10 @@ async fn a_denial_does_not_touch_an_activation_under_way() {
     let place = place(HostOptions::new(), door(Some(Gate::closed())), true).await;
     let served = place.ask("/vaults/ada", "").begin().await;
     place.door.setup.as_ref().unwrap().reached(1).await;
-    assert_eq!(place.ask("/vaults/ada", "deny").send().await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        place.ask("/vaults/ada", "deny").send().await.status,
+        StatusCode::UNAUTHORIZED
+    );
     settle().await;
     place.door.setup.as_ref().unwrap().open();
     served.await.unwrap().assert_ok("ada in");
@@ -625,7 +886,11 @@ async fn denied_ids_do_not_starve_an_allowed_one() {
         assert_eq!(reply.status, StatusCode::UNAUTHORIZED);
         settle().await;
     }
-    place.ask("/vaults/ada", "").send().await.assert_ok("ada in");
+    place
+        .ask("/vaults/ada", "")
+        .send()
+        .await
+        .assert_ok("ada in");
     assert_eq!(place.counts(), (1, 1, 10));
 }
 
@@ -633,11 +898,17 @@ async fn denied_ids_do_not_starve_an_allowed_one() {
 async fn a_request_that_is_being_authorized_when_the_close_begins_does_not_run() {
     // H5.1
     let place = placed().await;
-    place.ask("/vaults/ada", "").send().await.assert_ok("ada in");
+    place
+        .ask("/vaults/ada", "")
+        .send()
+        .await
+        .assert_ok("ada in");
     let call = place.passes(0, "").begin().await;
     place.host.wind_down("ada", Some(std::time::Duration::ZERO));
     place.door.gates[0].open();
-    call.await.unwrap().assert_refused("instance closing; retry");
+    call.await
+        .unwrap()
+        .assert_refused("instance closing; retry");
     assert_eq!(place.handled(), 1);
 }
 
@@ -652,9 +923,16 @@ async fn denials_and_admissions_from_many_threads_never_tear_an_instance() {
             spawn(async move {
                 for round in 0..20 {
                     let what = if (n + round) % 2 == 0 { "deny" } else { "" };
-                    let reply = place.ask(&format!("/vaults/id-{}", round % 4), what).send().await;
+                    let reply = place
+                        .ask(&format!("/vaults/id-{}", round % 4), what)
+                        .send()
+                        .await;
                     let status = reply.status.as_u16();
-                    assert!(matches!(status, 200 | 401 | 503), "{status}: {}", reply.body);
+                    assert!(
+                        matches!(status, 200 | 401 | 503),
+                        "{status}: {}",
+                        reply.body
+                    );
                     if status == 503 {
                         reply.assert_refused("instance closing; retry");
                     }

@@ -220,7 +220,12 @@ async fn a_panic_answers_500_and_the_next_request_starts_afresh() {
         assert_eq!(answer.status, 500);
         // H1.12
         assert_eq!(answer.text, "Internal Server Error");
-        assert!(answer.header("content-type").unwrap().starts_with("text/plain"));
+        assert!(
+            answer
+                .header("content-type")
+                .unwrap()
+                .starts_with("text/plain")
+        );
     }
     app.get("/t/a").await.assert_ok("free");
     app.get("/t/b").await.assert_ok("free");
@@ -237,7 +242,10 @@ async fn a_panic_after_a_wait_aborts_whoever_runs_beside_it() {
     app.probe.open("gate");
     assert_eq!(panicking.answer().await.status, 500);
     // It waited for its turn and has not run.
-    waiting.answer().await.assert_retry("instance closing; retry");
+    waiting
+        .answer()
+        .await
+        .assert_retry("instance closing; retry");
     assert!(!app.probe.has("read"));
     app.get("/t/a").await.assert_ok("free");
 }
@@ -245,7 +253,9 @@ async fn a_panic_after_a_wait_aborts_whoever_runs_beside_it() {
 #[tokio::test(start_paused = true)]
 async fn activity_is_stamped_at_the_end_of_a_handler() {
     // H5.6
-    let options = HostOptions::new().idle_timeout(secs(10)).sweep_interval(secs(1));
+    let options = HostOptions::new()
+        .idle_timeout(secs(10))
+        .sweep_interval(secs(1));
     let app = App::with::<Desk>(options).await;
     let client = app.client("/t/a/wait/gate");
     app.probe.seen("at gate").await;
@@ -279,7 +289,9 @@ async fn a_settlement_sweeps_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_longer_than_the_idle_timeout_leaves_its_instance_alive() {
     // H5.8, E33
-    let options = HostOptions::new().idle_timeout(secs(10)).sweep_interval(secs(1));
+    let options = HostOptions::new()
+        .idle_timeout(secs(10))
+        .sweep_interval(secs(1));
     let app = App::with::<Desk>(options).await;
     let client = app.client("/t/a/wait/gate");
     app.probe.seen("at gate").await;
@@ -306,7 +318,9 @@ async fn each_request_that_reached_admission_is_sampled_once() {
     assert_eq!(samples(), 1.0);
     assert_eq!(app.get("/t/a?denied").await.status, 401);
     assert_eq!(samples(), 2.0, "a denial");
-    app.get("/t/b").await.assert_retry("instance capacity reached; retry");
+    app.get("/t/b")
+        .await
+        .assert_retry("instance capacity reached; retry");
     assert_eq!(samples(), 3.0, "a refused admission");
     assert_eq!(app.get("/t/a/panic").await.status, 500);
     assert_eq!(samples(), 4.0, "a panic");
@@ -336,8 +350,18 @@ async fn clients_that_leave_at_any_moment_leave_nothing_behind() {
     let app = App::with::<Desk>(options).await;
     app.probe.open("open");
     app.probe.open("resolver");
-    let rng = pinned::domain::Domain::real_seeded(5).rng("leave").expect("a label");
-    let paths = ["", "/wait/open", "/work/open", "?slow", "?denied", "/abort", "/number/x"];
+    let rng = pinned::domain::Domain::real_seeded(5)
+        .rng("leave")
+        .expect("a label");
+    let paths = [
+        "",
+        "/wait/open",
+        "/work/open",
+        "?slow",
+        "?denied",
+        "/abort",
+        "/number/x",
+    ];
     for round in 0..400_u64 {
         let id = rng.u64() % 4;
         let path = paths[usize::try_from(rng.u64() % paths.len() as u64).expect("small")];

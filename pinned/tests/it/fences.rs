@@ -6,7 +6,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use pinned::durability::{Durability, EffectLog, LogError};
-use pinned::{Context, HostOptions, PinnedHost, PinnedWorker, SetupError, WebSocket, Instance, lifespan, pinned_api, route};
+use pinned::{
+    Context, HostOptions, Instance, PinnedHost, PinnedWorker, SetupError, WebSocket, lifespan,
+    pinned_api, route,
+};
 
 use crate::app::{App, Board, Call, Gate, pass, settle, spawn};
 
@@ -81,12 +84,21 @@ async fn hall(options: HostOptions) -> Hall {
     )
     .await;
     let host = app.worker.hosted().expect("mounted");
-    Hall { app, host, board, teardown, store }
+    Hall {
+        app,
+        host,
+        board,
+        teardown,
+        store,
+    }
 }
 
 impl Hall {
     fn at(&self, epoch: u64, id: &str) -> Call {
-        self.app.get(&format!("/seats/{id}")).attested().epoch(epoch)
+        self.app
+            .get(&format!("/seats/{id}"))
+            .attested()
+            .epoch(epoch)
     }
 
     async fn seated(&self, epoch: u64, id: &str) {
@@ -99,7 +111,11 @@ impl Hall {
     }
 
     fn released(&self) -> Vec<Option<u64>> {
-        self.board.released().into_iter().map(|(_, epoch)| epoch).collect()
+        self.board
+            .released()
+            .into_iter()
+            .map(|(_, epoch)| epoch)
+            .collect()
     }
 }
 
@@ -121,7 +137,10 @@ impl Store {
 impl Durability for Store {
     fn open(&self, _namespace: &str, id: &str, epoch: u64) -> Arc<dyn EffectLog> {
         self.note(id, epoch);
-        Arc::new(Log { store: self.clone(), id: id.to_owned() })
+        Arc::new(Log {
+            store: self.clone(),
+            id: id.to_owned(),
+        })
     }
 }
 
@@ -142,19 +161,47 @@ async fn an_epoch_is_digits() {
     // H12.1
     let hall = hall(HostOptions::new()).await;
     let malformed: [&[u8]; 11] = [
-        b"", b"-1", b"+1", b"1 2", b"1.0", b"1e3", b"0x1", b"one", b"\xe9", b"9223372036854775808",
+        b"",
+        b"-1",
+        b"+1",
+        b"1 2",
+        b"1.0",
+        b"1e3",
+        b"0x1",
+        b"one",
+        b"\xe9",
+        b"9223372036854775808",
         b"99999999999999999999999999",
     ];
     for value in malformed {
-        let call = hall.app.get("/seats/a").attested().header("pinboard-epoch", value);
-        call.send().await.assert_error(400, "malformed placement epoch");
-        let call = hall.app.get("/seats/a/chat").attested().header("pinboard-epoch", value);
-        call.refused_socket().await.assert_closed_before_acceptance();
+        let call = hall
+            .app
+            .get("/seats/a")
+            .attested()
+            .header("pinboard-epoch", value);
+        call.send()
+            .await
+            .assert_error(400, "malformed placement epoch");
+        let call = hall
+            .app
+            .get("/seats/a/chat")
+            .attested()
+            .header("pinboard-epoch", value);
+        call.refused_socket()
+            .await
+            .assert_closed_before_acceptance();
     }
     assert_eq!(hall.host.len(), 0);
     // Any length, leading zeros, and the first header wins.
-    let call = hall.app.get("/seats/a/epoch").attested().header("pinboard-epoch", "000000000000000000000000000007");
-    call.header("pinboard-epoch", "x").send().await.assert_ok("7");
+    let call = hall
+        .app
+        .get("/seats/a/epoch")
+        .attested()
+        .header("pinboard-epoch", "000000000000000000000000000007");
+    call.header("pinboard-epoch", "x")
+        .send()
+        .await
+        .assert_ok("7");
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,13 +209,28 @@ async fn without_a_header_no_fence_is_looked_at() {
     // H12.2
     let hall = hall(HostOptions::new()).await;
     hall.seated(5, "a").await;
-    hall.app.get("/seats/a").attested().send().await.assert_ok("seated");
+    hall.app
+        .get("/seats/a")
+        .attested()
+        .send()
+        .await
+        .assert_ok("seated");
     hall.aborted("a").await;
-    hall.app.get("/seats/a").attested().send().await.assert_ok("seated");
+    hall.app
+        .get("/seats/a")
+        .attested()
+        .send()
+        .await
+        .assert_ok("seated");
     hall.at(5, "a").send().await.assert_refused(RELEASED);
     // Calls of this process carry none, whatever the caller says.
     hall.seated(9, "b").await;
-    hall.app.get("/seats/a/neighbour").attested().send().await.assert_ok("200 OK");
+    hall.app
+        .get("/seats/a/neighbour")
+        .attested()
+        .send()
+        .await
+        .assert_ok("200 OK");
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,9 +256,15 @@ async fn the_fence_moves_although_a_later_step_refuses() {
     // H3.3
     let hall = hall(HostOptions::new().max_instances(1)).await;
     hall.seated(1, "resident").await;
-    hall.at(8, "a").send().await.assert_refused("instance capacity reached; retry");
+    hall.at(8, "a")
+        .send()
+        .await
+        .assert_refused("instance capacity reached; retry");
     hall.at(7, "a").send().await.assert_refused(STALE);
-    hall.at(8, "a").send().await.assert_refused("instance capacity reached; retry");
+    hall.at(8, "a")
+        .send()
+        .await
+        .assert_refused("instance capacity reached; retry");
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,9 +276,17 @@ async fn a_higher_epoch_is_adopted_in_place_and_never_moves_down() {
         let call = hall.app.get("/seats/a/epoch").attested().epoch(epoch);
         call.send().await.assert_ok(shown);
     }
-    hall.app.get("/seats/a/epoch").attested().send().await.assert_ok("5");
+    hall.app
+        .get("/seats/a/epoch")
+        .attested()
+        .send()
+        .await
+        .assert_ok("5");
     hall.at(4, "a").send().await.assert_refused(STALE);
-    assert_eq!(*hall.store.0.lock(), [("a".to_owned(), 2), ("a".to_owned(), 5)]);
+    assert_eq!(
+        *hall.store.0.lock(),
+        [("a".to_owned(), 2), ("a".to_owned(), 5)]
+    );
     assert_eq!(hall.host.activations(), 1);
     hall.aborted("a").await;
     assert_eq!(hall.released(), [Some(5)]);
@@ -229,7 +305,10 @@ async fn a_closing_instance_hands_back_its_own_epoch_alone() {
     assert_eq!(hall.released(), [Some(1)]);
     hall.at(1, "slow").send().await.assert_refused(STALE);
     hall.seated(2, "slow").await;
-    assert_eq!(*hall.store.0.lock(), [("slow".to_owned(), 1), ("slow".to_owned(), 2)]);
+    assert_eq!(
+        *hall.store.0.lock(),
+        [("slow".to_owned(), 1), ("slow".to_owned(), 2)]
+    );
 }
 
 fn kept() -> HostOptions {
@@ -291,7 +370,10 @@ async fn a_failed_activation_leaves_its_epoch_open() {
     // H12.5
     let hall = hall(HostOptions::new()).await;
     for _ in 0..3 {
-        hall.at(2, "broken").send().await.assert_error(418, "broken");
+        hall.at(2, "broken")
+            .send()
+            .await
+            .assert_error(418, "broken");
         settle().await;
         assert_eq!(hall.host.len(), 0);
     }
@@ -312,13 +394,22 @@ async fn a_fence_is_forgotten_two_lease_terms_after_its_last_update() {
     hall.seated(1, "a").await;
 
     // As last acknowledged: 15 s.
-    hall.app.worker.lease().renewed(Duration::from_secs(15), None);
+    hall.app
+        .worker
+        .lease()
+        .renewed(Duration::from_secs(15), None);
     hall.aborted("a").await;
     pass(14_000).await;
-    hall.app.worker.lease().renewed(Duration::from_secs(15), None);
+    hall.app
+        .worker
+        .lease()
+        .renewed(Duration::from_secs(15), None);
     pass(14_000).await;
     hall.at(1, "a").send().await.assert_refused(RELEASED);
-    hall.app.worker.lease().renewed(Duration::from_secs(15), None);
+    hall.app
+        .worker
+        .lease()
+        .renewed(Duration::from_secs(15), None);
     pass(2_010).await;
     hall.seated(1, "a").await;
 }
@@ -330,11 +421,17 @@ async fn an_admission_makes_a_fence_younger() {
     hall.seated(1, "resident").await;
     hall.at(5, "a").send().await;
     pass(40_000).await;
-    hall.at(5, "a").send().await.assert_refused("instance capacity reached; retry");
+    hall.at(5, "a")
+        .send()
+        .await
+        .assert_refused("instance capacity reached; retry");
     pass(40_000).await;
     hall.at(4, "a").send().await.assert_refused(STALE);
     pass(20_010).await;
-    hall.at(4, "a").send().await.assert_refused("instance capacity reached; retry");
+    hall.at(4, "a")
+        .send()
+        .await
+        .assert_refused("instance capacity reached; retry");
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,13 +447,19 @@ async fn the_fence_of_a_live_instance_is_not_forgotten() {
 async fn without_a_store_there_is_no_epoch_to_read() {
     // H12.8
     let app = App::start(
-        PinnedWorker::builder().host::<Seat>("/seats").state(Gate::closed()),
+        PinnedWorker::builder()
+            .host::<Seat>("/seats")
+            .state(Gate::closed()),
     )
     .await;
     let text = app.get("/seats/a/epoch").epoch(3).text().await;
     assert!(text.contains("state store"), "{text}");
     // W9.1: the fence itself is honoured in local mode too.
-    app.get("/seats/a").epoch(2).send().await.assert_refused(STALE);
+    app.get("/seats/a")
+        .epoch(2)
+        .send()
+        .await
+        .assert_refused(STALE);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -365,7 +468,9 @@ async fn of_racing_epochs_the_highest_wins() {
     let hall = hall(HostOptions::new()).await;
     for round in 0..20 {
         let id = format!("id-{round}");
-        let calls: Vec<_> = (1..=32).map(|epoch| spawn(hall.at(epoch, &id).send())).collect();
+        let calls: Vec<_> = (1..=32)
+            .map(|epoch| spawn(hall.at(epoch, &id).send()))
+            .collect();
         for (epoch, call) in (1..).zip(calls) {
             let reply = call.await.unwrap();
             if reply.status != 200 {
@@ -374,8 +479,17 @@ async fn of_racing_epochs_the_highest_wins() {
             }
         }
         hall.at(31, &id).send().await.assert_refused(STALE);
-        let epochs: Vec<u64> =
-            hall.store.0.lock().iter().filter(|(known, _)| *known == id).map(|(_, epoch)| *epoch).collect();
-        assert!(epochs.is_sorted() && epochs.last() == Some(&32), "{epochs:?}");
+        let epochs: Vec<u64> = hall
+            .store
+            .0
+            .lock()
+            .iter()
+            .filter(|(known, _)| *known == id)
+            .map(|(_, epoch)| *epoch)
+            .collect();
+        assert!(
+            epochs.is_sorted() && epochs.last() == Some(&32),
+            "{epochs:?}"
+        );
     }
 }

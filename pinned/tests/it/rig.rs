@@ -172,7 +172,11 @@ pub(crate) struct App {
 impl App {
     /// `T` under `/t`, with `options`.
     pub(crate) async fn with<T: PinnedApi>(options: HostOptions) -> Self {
-        Self::start(PinnedWorker::builder().host_with::<T>(options.namespace("/t")), None).await
+        Self::start(
+            PinnedWorker::builder().host_with::<T>(options.namespace("/t")),
+            None,
+        )
+        .await
     }
 
     pub(crate) async fn of<T: PinnedApi>() -> Self {
@@ -226,7 +230,11 @@ impl App {
     /// As [`App::get`], with a placement epoch.
     #[track_caller]
     pub(crate) fn get_at(&self, path: &str, epoch: u64) -> impl Future<Output = Answer> + Send {
-        Answer::to(self.client.get(path).header(pinned::wire::headers::EPOCH, epoch))
+        Answer::to(
+            self.client
+                .get(path)
+                .header(pinned::wire::headers::EPOCH, epoch),
+        )
     }
 
     /// A client that asks in a task of its own. Aborting the task is its disconnect.

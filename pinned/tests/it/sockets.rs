@@ -130,7 +130,11 @@ impl Room {
     }
 
     #[route::websocket("/fail")]
-    async fn fail(_this: Instance<Self>, ctx: Context, upgrade: WebSocketUpgrade) -> Result<(), BoxError> {
+    async fn fail(
+        _this: Instance<Self>,
+        ctx: Context,
+        upgrade: WebSocketUpgrade,
+    ) -> Result<(), BoxError> {
         let probe = probe(&ctx);
         if probe.is_open("accept") {
             let socket = upgrade.accept().await?;
@@ -157,7 +161,9 @@ impl Room {
     async fn close(this: Instance<Self>, socket: WebSocket) -> Result<(), SocketError> {
         let probe = probe(&this.context());
         let reason = "é".repeat(100);
-        socket.close(Some(pinned::ws::CloseFrame::new(4000, reason))).await?;
+        socket
+            .close(Some(pinned::ws::CloseFrame::new(4000, reason)))
+            .await?;
         let sent = socket.send_text("too late").await;
         probe.note(format!("{sent:?}"));
         probe.note(format!("{:?}", socket.close(None).await));
@@ -190,7 +196,9 @@ impl Room {
 }
 
 fn short() -> HostOptions {
-    HostOptions::new().idle_timeout(secs(10)).sweep_interval(secs(1))
+    HostOptions::new()
+        .idle_timeout(secs(10))
+        .sweep_interval(secs(1))
 }
 
 async fn open(app: &App, path: &str) -> Socket {
@@ -275,7 +283,10 @@ async fn a_handler_that_fails_closes_with_1011_and_tells_nothing() {
     // H6.7
     let app = App::of::<Room>().await;
     let refused = app.socket("/t/a/fail").await.err().expect("not accepted");
-    assert_eq!((refused.status, refused.text.as_str()), (500, "Internal Server Error"));
+    assert_eq!(
+        (refused.status, refused.text.as_str()),
+        (500, "Internal Server Error")
+    );
     app.probe.open("accept");
     let mut socket = open(&app, "/t/a/fail").await;
     assert_eq!(socket.text().await, "hello");
@@ -289,7 +300,10 @@ async fn a_handler_that_panics_closes_with_1011_and_aborts_its_instance() {
     let app = App::of::<Room>().await;
     app.probe.open("panic");
     let refused = app.socket("/t/a/fail").await.err().expect("not accepted");
-    assert_eq!((refused.status, refused.text.as_str()), (500, "Internal Server Error"));
+    assert_eq!(
+        (refused.status, refused.text.as_str()),
+        (500, "Internal Server Error")
+    );
     app.empty::<Room>().await;
     app.probe.open("accept");
     let mut socket = open(&app, "/t/a/fail").await;
@@ -415,7 +429,10 @@ async fn a_socket_that_was_in_its_resolver_when_the_close_began_is_refused() {
             Err(refused) => refused.assert_retry("instance closing; retry"),
             Ok(mut accepted) => {
                 assert_eq!(accepted.text().await, "last words");
-                assert_eq!(accepted.closed().await, (1013, text("instance closing; retry")));
+                assert_eq!(
+                    accepted.closed().await,
+                    (1013, text("instance closing; retry"))
+                );
             }
         }
     }
@@ -456,20 +473,30 @@ async fn a_denial_is_told_as_its_payload_and_1008() {
     assert_eq!(socket.closed().await, (1008, text("no entry")));
     let mut socket = open(&app, "/t/a/echo?accept&denied").await;
     assert_eq!(socket.closed().await, (1008, text("no entry")));
-    let refused = app.socket("/t/a/echo?denied").await.err().expect("not accepted");
+    let refused = app
+        .socket("/t/a/echo?denied")
+        .await
+        .err()
+        .expect("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (403, ""));
-    assert!(app.probe.events().is_empty(), "neither set up nor told by a hook");
+    assert!(
+        app.probe.events().is_empty(),
+        "neither set up nor told by a hook"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_payload_that_cannot_be_sent_is_a_fault() {
     // H2.10, H2.16
     let metrics = Metrics::capture();
-    let failures = || {
-        metrics.value("pinned_request_failures_total{phase=auth,transport=websocket}")
-    };
+    let failures =
+        || metrics.value("pinned_request_failures_total{phase=auth,transport=websocket}");
     let app = App::of::<Room>().await;
-    let refused = app.socket("/t/a/echo?payload").await.err().expect("not accepted");
+    let refused = app
+        .socket("/t/a/echo?payload")
+        .await
+        .err()
+        .expect("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (403, ""));
     assert_eq!(failures(), 1.0);
     let mut socket = open(&app, "/t/a/echo?accept&unwritable").await;
@@ -490,7 +517,10 @@ async fn a_client_that_left_before_its_denial_is_not_missed() {
     app.probe.open("resolver");
     app.empty::<Room>().await;
     assert!(!app.probe.has("setup"));
-    assert_eq!(metrics.value("pinned_request_failures_total{phase=auth,transport=websocket}"), 0.0);
+    assert_eq!(
+        metrics.value("pinned_request_failures_total{phase=auth,transport=websocket}"),
+        0.0
+    );
     logs.assert_none("ERROR");
 }
 
@@ -500,7 +530,11 @@ async fn an_http_error_of_a_resolver_closes_with_1008() {
     let app = App::of::<Room>().await;
     let mut socket = open(&app, "/t/a/echo?accept&http").await;
     assert_eq!(socket.closed().await, (1008, text("slow down")));
-    let refused = app.socket("/t/a/echo?http").await.err().expect("not accepted");
+    let refused = app
+        .socket("/t/a/echo?http")
+        .await
+        .err()
+        .expect("not accepted");
     assert_eq!(refused.status, 403);
 }
 
@@ -510,7 +544,11 @@ async fn a_close_of_a_resolver_keeps_its_code() {
     let app = App::of::<Room>().await;
     let mut socket = open(&app, "/t/a/echo?accept&close").await;
     assert_eq!(socket.closed().await, (4401, text("sign in")));
-    let refused = app.socket("/t/a/echo?close").await.err().expect("not accepted");
+    let refused = app
+        .socket("/t/a/echo?close")
+        .await
+        .err()
+        .expect("not accepted");
     assert_eq!((refused.status, refused.text.as_str()), (403, ""));
 }
 
@@ -532,7 +570,11 @@ async fn any_other_error_of_a_resolver_closes_with_1011_and_tells_nothing() {
         let mut socket = open(&app, &format!("/t/a/echo?accept&{fault}")).await;
         assert_eq!(socket.text().await, "last words");
         assert_eq!(socket.closed().await, (1011, text("authorization failed")));
-        let refused = app.socket(&format!("/t/a/echo?{fault}")).await.err().expect("refused");
+        let refused = app
+            .socket(&format!("/t/a/echo?{fault}"))
+            .await
+            .err()
+            .expect("refused");
         assert_eq!((refused.status, refused.text.as_str()), (403, ""));
     }
     let failures = "pinned_request_failures_total{phase=auth,transport=websocket}";
@@ -597,13 +639,17 @@ async fn a_refused_admission_is_answered_instead_of_the_upgrade() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_many_threads_sockets_that_end_in_every_way_leave_nothing_open() {
     // Promise 4
-    let options = HostOptions::new().idle_timeout(millis(20)).sweep_interval(millis(5));
+    let options = HostOptions::new()
+        .idle_timeout(millis(20))
+        .sweep_interval(millis(5));
     let app = std::sync::Arc::new(App::with::<Room>(options).await);
     let callers: Vec<_> = (0..6_u64)
         .map(|seed| {
             let app = std::sync::Arc::clone(&app);
             domain().spawn(async move {
-                let rng = pinned::domain::Domain::real_seeded(seed).rng("sockets").expect("a label");
+                let rng = pinned::domain::Domain::real_seeded(seed)
+                    .rng("sockets")
+                    .expect("a label");
                 for _ in 0..40 {
                     let path = match rng.u64() % 5 {
                         0 => "/t/a/push",

@@ -159,7 +159,9 @@ where
 }
 
 fn short() -> HostOptions {
-    HostOptions::new().idle_timeout(secs(10)).sweep_interval(secs(1))
+    HostOptions::new()
+        .idle_timeout(secs(10))
+        .sweep_interval(secs(1))
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,13 +182,19 @@ async fn a_producer_advances_only_as_its_client_takes_chunks() {
 async fn a_client_that_does_not_read_stops_its_producer() {
     // H6.1, over a connection: no more is made than the buffers of the sockets and of the server take.
     let app = App::of::<Feed>().await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
     let address = listener.local_addr().expect("bound");
     let router = app.worker().into_router();
     let server = domain().spawn(async move { axum::serve(listener, router).await });
-    let mut client = tokio::net::TcpStream::connect(address).await.expect("a connection");
+    let mut client = tokio::net::TcpStream::connect(address)
+        .await
+        .expect("a connection");
     let request = b"GET /t/a/numbers HTTP/1.1\r\nhost: here\r\n\r\n";
-    tokio::io::AsyncWriteExt::write_all(&mut client, request).await.expect("sent");
+    tokio::io::AsyncWriteExt::write_all(&mut client, request)
+        .await
+        .expect("sent");
     app.probe.seen("made").await;
     // Until nothing more is made for a while.
     let mut made = 0;
@@ -298,7 +306,10 @@ async fn a_cleanup_that_panics_is_counted_and_harms_nobody() {
     stream.assert_open().await;
     drop(stream);
     app.get("/t/a").await.assert_ok("here");
-    assert_eq!(metrics.value("pinned_callback_failures_total{hook=stream_aclose}"), 1.0);
+    assert_eq!(
+        metrics.value("pinned_callback_failures_total{hook=stream_aclose}"),
+        1.0
+    );
     app.empty::<Feed>().await;
 }
 
@@ -461,13 +472,17 @@ async fn a_stalled_stream_that_holds_a_turn_does_not_keep_its_instance() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_many_threads_streams_that_end_in_every_way_leave_nothing_open() {
     // Promise 4; H6.3: each producer is cleaned up once
-    let options = HostOptions::new().idle_timeout(millis(20)).sweep_interval(millis(5));
+    let options = HostOptions::new()
+        .idle_timeout(millis(20))
+        .sweep_interval(millis(5));
     let app = std::sync::Arc::new(App::with::<Feed>(options).await);
     let callers: Vec<_> = (0..6_u64)
         .map(|seed| {
             let app = std::sync::Arc::clone(&app);
             domain().spawn(async move {
-                let rng = pinned::domain::Domain::real_seeded(seed).rng("streams").expect("a label");
+                let rng = pinned::domain::Domain::real_seeded(seed)
+                    .rng("streams")
+                    .expect("a label");
                 for _ in 0..60 {
                     let mut stream = match app.try_stream("/t/a/numbers").await {
                         Ok(stream) => stream,
@@ -490,7 +505,8 @@ async fn on_many_threads_streams_that_end_in_every_way_leave_nothing_open() {
         .collect();
     for caller in callers {
         let done = domain().timeout(secs(60), caller).await;
-        done.expect("nobody waits for ever").expect("no broken stream");
+        done.expect("nobody waits for ever")
+            .expect("no broken stream");
     }
     let empty = domain().timeout(secs(30), app.empty::<Feed>()).await;
     empty.expect("no count was leaked");

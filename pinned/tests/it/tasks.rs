@@ -90,7 +90,9 @@ impl Mill {
 }
 
 fn short() -> HostOptions {
-    HostOptions::new().idle_timeout(secs(10)).sweep_interval(secs(1))
+    HostOptions::new()
+        .idle_timeout(secs(10))
+        .sweep_interval(secs(1))
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,7 +156,10 @@ async fn a_task_that_fails_is_logged_and_harms_nobody() {
     // H7.2
     let logs = Logs::capture();
     let app = App::of::<Mill>().await;
-    for (gate, error) in [("fail", "no more grain"), ("panic", "panicked: broken stone")] {
+    for (gate, error) in [
+        ("fail", "no more grain"),
+        ("panic", "panicked: broken stone"),
+    ] {
         app.probe.open(gate);
         app.get(&format!("/t/a/spawn/{gate}")).await.assert_ok("");
         app.probe.seen(&format!("left {gate}")).await;
@@ -209,7 +214,9 @@ async fn tasks_yield_to_an_eviction_one_after_the_other_and_the_release_waits_fo
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_many_threads_tasks_that_meet_aborts_leave_nothing_behind() {
-    let options = HostOptions::new().idle_timeout(millis(20)).sweep_interval(millis(5));
+    let options = HostOptions::new()
+        .idle_timeout(millis(20))
+        .sweep_interval(millis(5));
     let app = std::sync::Arc::new(App::with::<Mill>(options).await);
     for gate in ["grind", "late"] {
         app.probe.open(gate);
@@ -218,9 +225,15 @@ async fn on_many_threads_tasks_that_meet_aborts_leave_nothing_behind() {
         .map(|seed| {
             let app = std::sync::Arc::clone(&app);
             domain().spawn(async move {
-                let rng = pinned::domain::Domain::real_seeded(seed).rng("tasks").expect("a label");
+                let rng = pinned::domain::Domain::real_seeded(seed)
+                    .rng("tasks")
+                    .expect("a label");
                 for _ in 0..100 {
-                    let gate = if rng.u64().is_multiple_of(3) { "never" } else { "grind" };
+                    let gate = if rng.u64().is_multiple_of(3) {
+                        "never"
+                    } else {
+                        "grind"
+                    };
                     let status = app.get(&format!("/t/a/spawn/{gate}")).await.status;
                     assert!(matches!(status, 200 | 503), "{status}");
                     if rng.u64().is_multiple_of(6) {
