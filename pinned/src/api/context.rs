@@ -107,7 +107,7 @@ impl Context {
         F: Future + Send + 'static,
         F::Output: TaskOutput,
     {
-        let scope = Scope::spawned(Arc::clone(&self.seam));
+        let scope = Scope::outliving(Arc::clone(&self.seam));
         let task = scope.run(async move { task.await.into_end() });
         Arc::clone(&self.seam).spawn(boxed(task))
     }

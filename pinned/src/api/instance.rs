@@ -66,7 +66,8 @@ impl<T: PinnedApi> Instance<T> {
     ///
     /// [`Refusal::TurnTimeout`] after `turn_timeout`, [`Refusal::TurnQueue`] when `max_waiting` callers wait,
     /// [`Refusal::CallChain`] when this very chain of calls holds the exclusive turn, [`Refusal::Closing`] once the
-    /// instance is torn down.
+    /// instance is torn down. The instance's own handlers, tasks and bodies are not told of that last one: they are cut
+    /// off where they wait.
     ///
     /// # Cancel safety
     ///

@@ -117,18 +117,9 @@ impl Scope {
         Self::new(seam, Held::Nothing, origin)
     }
 
-    /// A task that this scope's request spawns.
-    pub(crate) fn spawned(seam: Seam) -> Self {
-        Self {
-            seam,
-            held: Held::Nothing,
-            depth: current_depth(),
-            parent: None,
-        }
-    }
-
-    /// The streaming body that a handler answers with: it outlives the handler's turn, and may take turns of its own.
-    pub(crate) fn streaming(seam: Seam) -> Self {
+    /// A task that this scope's request spawns, or the streaming body that it answers with: it outlives the handler and
+    /// its turn, and may take turns of its own.
+    pub(crate) fn outliving(seam: Seam) -> Self {
         Self {
             seam,
             held: Held::Taken(Arc::default()),
@@ -199,7 +190,7 @@ pub(crate) fn chain_hold_of(instance: &dyn InstanceSeam) -> ChainHold {
         .unwrap_or(ChainHold::Nothing)
 }
 
-/// Whether a handler or streaming body of `seam`'s instance runs here and now that takes turns as it needs them.
+/// Whether a handler, task or streaming body of `seam`'s instance runs here and now that takes turns as it needs them.
 pub(crate) fn is_own_work(seam: &Seam) -> bool {
     CURRENT
         .try_with(|scope| matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam))

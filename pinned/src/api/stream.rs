@@ -30,7 +30,7 @@ pub(crate) fn track(
         match key {
             Some(key) => Body::new(TrackedBody {
                 source,
-                scope: Scope::streaming(Arc::clone(seam)),
+                scope: Scope::outliving(Arc::clone(seam)),
                 open: Some((Arc::clone(seam), key)),
             }),
             None => {

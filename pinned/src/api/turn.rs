@@ -13,7 +13,7 @@ use super::definition::PinnedApi;
 use super::headers::strike;
 use super::refusal::Refusal;
 use super::scope::{HoldMark, chain_hold, describe_chain, is_own_work};
-use super::seam::{Seam, Turn, TurnAnswer, TurnKind, Work, WorkClass};
+use super::seam::{Seam, Turn, TurnAnswer, TurnKind, Work};
 use super::stream::track;
 
 /// Work that counts, a turn that is held, or both. Dropping it ends them in one step.
@@ -146,15 +146,16 @@ pub(crate) async fn settle_turn(
 
 /// A turn for work that counts already.
 ///
-/// When the instance closes there is none left to give. A handler or body that asks for one then waits to be cut off, so
-/// that the error does not end its socket or stream before the placement is handed back (H11.8).
+/// When the instance closes there is none left to give. Work of the instance's own that asks for one then waits to be
+/// cut off, as all of it is by the end of the close: an error would end its socket or stream before the placement is
+/// handed back (H11.8), and would be logged as the fault of a task (H7.2).
 pub(crate) async fn take_turn(seam: &Seam, turn: TurnKind) -> Result<Tracked, Refusal> {
     let taken = match seam.take_turn(turn, chain_hold(seam)) {
         Ok(answer) => settle_turn(Arc::clone(seam), None, answer).await,
         Err(refusal) => Err(name_chain(refusal, seam, turn)),
     };
     if matches!(taken, Err(Refusal::Closing)) && is_own_work(seam) {
-        seam.cut_off(WorkClass::Stream).await;
+        std::future::pending::<()>().await;
     }
     taken
 }

@@ -422,6 +422,11 @@ impl Socket {
         bounded(self.0.recv_close()).await
     }
 
+    /// Is gone without a word, not even from its connection.
+    pub(crate) fn vanish(self) {
+        self.0.vanish();
+    }
+
     /// Says something, and looks at what comes next, for at most a tenth of a second.
     pub(crate) async fn provoke(&mut self) {
         let answered = async {

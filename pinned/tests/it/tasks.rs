@@ -3,7 +3,9 @@
 //! H7.4, durable work, stands in `close`: a state store does it, and a task cannot.
 
 use axum::extract::Path;
-use pinned::{BoxError, Context, EvictionRequested, HostOptions, lifespan, pinned_api, route};
+use pinned::{
+    BoxError, Context, EvictionRequested, HostOptions, Instance, lifespan, pinned_api, route,
+};
 
 use crate::observe::Logs;
 use crate::rig::{App, Probe, bounded, domain, millis, pass, secs, settle};
@@ -65,6 +67,17 @@ impl Mill {
                 _ => Ok(()),
             }
         });
+    }
+
+    /// A task that wants the turn which this handler holds until its gate opens.
+    #[route::get("/wait/{gate}")]
+    async fn wait(&self, this: Instance<Self>, Path(gate): Path<String>) {
+        let probe = self.probe.clone();
+        self.ctx.spawn(async move {
+            probe.note("wants a turn");
+            this.write().await.map(drop)
+        });
+        self.probe.gate(&gate).await;
     }
 
     /// Tasks that yield to an eviction, plainly and with a cause, each after a gate of its own.
@@ -134,6 +147,20 @@ async fn an_abort_cancels_a_task_and_waits_for_its_cleanup() {
     app.empty::<Mill>().await;
     assert!(app.probe.index("left grind") < app.probe.index("teardown"));
     // H7.2
+    logs.assert_none("ERROR");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_for_a_turn_at_an_abort_is_cancelled_and_has_not_failed() {
+    // H7.2
+    let logs = Logs::capture();
+    let app = App::of::<Mill>().await;
+    let client = app.client("/t/a/wait/never");
+    app.probe.seen("wants a turn").await;
+    settle().await;
+    app.host::<Mill>().abort("a");
+    client.answer().await.assert_aborted();
+    app.empty::<Mill>().await;
     logs.assert_none("ERROR");
 }
 
