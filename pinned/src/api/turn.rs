@@ -48,12 +48,12 @@ impl Tracked {
         track(&self.seam, work, turn, response)
     }
 
-    /// Notes the turn in its chain, and that it is one of a `T`.
-    fn of<T: PinnedApi>(mut self) -> Result<Self, Refusal> {
+    /// Checks that the turn is one of a `T`, and notes it in its chain.
+    fn enter<T: PinnedApi>(&mut self) -> Result<(), Refusal> {
         match &self.turn {
             Some(turn) if turn.value.is::<T>() => {
                 self._mark = HoldMark::note(&self.seam, turn.kind);
-                Ok(self)
+                Ok(())
             }
             _ => Err(Refusal::Closing),
         }
@@ -189,9 +189,10 @@ pub struct WriteTurn<T> {
 const HELD: &str = "a turn holds the value it was granted with";
 
 impl<T: PinnedApi> ReadTurn<T> {
-    pub(crate) fn new(tracked: Tracked) -> Result<Self, Refusal> {
+    pub(crate) fn new(mut tracked: Tracked) -> Result<Self, Refusal> {
+        tracked.enter::<T>()?;
         Ok(Self {
-            tracked: tracked.of::<T>()?,
+            tracked,
             of: PhantomData,
         })
     }
@@ -202,9 +203,10 @@ impl<T: PinnedApi> ReadTurn<T> {
 }
 
 impl<T: PinnedApi> WriteTurn<T> {
-    pub(crate) fn new(tracked: Tracked) -> Result<Self, Refusal> {
+    pub(crate) fn new(mut tracked: Tracked) -> Result<Self, Refusal> {
+        tracked.enter::<T>()?;
         Ok(Self {
-            tracked: tracked.of::<T>()?,
+            tracked,
             of: PhantomData,
         })
     }

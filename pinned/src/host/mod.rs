@@ -23,3 +23,4 @@ pub(crate) mod sweep;
 pub(crate) mod timers;
 pub(crate) mod turns;
 pub(crate) mod wind_down;
+pub(crate) mod work;

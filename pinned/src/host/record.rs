@@ -14,29 +14,31 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::activation::Activation;
-use super::close::CloseKind;
 use super::core::Host;
 use super::fence::Fence;
 use super::timers::TimerKey;
 use super::turns::Turns;
-use super::wind_down::{Reported, Slot};
+use super::wind_down::{Asked, Reported};
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
-use crate::api::scope::ChainHold;
-use crate::api::seam::{Begin, OpenStream, Turn, TurnAnswer, TurnKind, Work, WorkClass};
+use crate::api::seam::OpenStream;
 use crate::durability::EffectLog;
 
 /// One instance of one id.
+///
+/// The order of its fields is that of their use: what every call writes stands in the first cache lines, next to the
+/// counts of its `Arc`, so that two threads that take turns with an instance pass few lines to and fro.
+#[repr(C)]
 pub(crate) struct Record {
-    this: Weak<Self>,
+    state: Mutex<State>,
     pub(super) host: Arc<Host>,
     id: Box<str>,
-    pub(super) log: Option<Arc<dyn EffectLog>>,
-    state: Mutex<State>,
     /// How much of the running work is cut off; only ever raised.
     stage: AtomicU8,
+    pub(super) log: Option<Arc<dyn EffectLog>>,
     /// Told of a raised stage, of settled work while closing, and of the end of the close.
     pub(super) changed: Notify,
+    this: Weak<Self>,
 }
 
 /// How much of an instance's running work is cut off.
@@ -76,32 +78,36 @@ pub(super) struct Closing {
     pub(super) releasing: bool,
 }
 
+#[repr(C)]
 pub(super) struct State {
+    // What every call touches.
     pub(super) phase: Phase,
-    /// Requests before the instance: authorizing, extracting, waiting for the activation.
-    attached: u32,
-    handlers: u32,
-    tasks: u32,
-    /// Tasks that were spawned when the close had been decided (H7.3).
-    late_tasks: u32,
-    sockets: u32,
-    streams: BTreeMap<u64, Arc<dyn OpenStream>>,
-    next_stream: u64,
     pub(super) turns: Turns,
+    pub(super) handlers: u32,
+    /// Requests before the instance: authorizing, extracting, waiting for the activation.
+    pub(super) attached: u32,
+    pub(super) tasks: u32,
+    pub(super) sockets: u32,
     pub(super) last_activity: Instant,
+    /// `on_idle` has been told of this idle spell (H8.5).
+    pub(super) idle_told: bool,
+    /// What asks this very instance to wind down; mostly nothing.
+    pub(super) asked: Option<Box<Asked>>,
+
+    // What only some calls, sweeps and closes touch.
+    pub(super) streams: BTreeMap<u64, Arc<dyn OpenStream>>,
+    pub(super) next_stream: u64,
     /// Since when there has been no stream work (H9.2).
     pub(super) detached_since: Instant,
     /// What is known of the id's epochs; a request that is refused may have moved it ahead of `epoch`.
     pub(super) fence: Option<Fence>,
     /// The epoch that this instance serves at, and hands back (H3.11, H11.7).
     pub(super) epoch: Option<u64>,
-    pub(super) local: Option<Slot>,
-    pub(super) operator: Option<Slot>,
-    pub(super) reported: Reported,
+    /// Tasks that were spawned when the close had been decided (H7.3).
+    pub(super) late_tasks: u32,
     pub(super) reporting: bool,
+    pub(super) reported: Reported,
     pub(super) hooks: LeaseHooks,
-    /// `on_idle` has been told of this idle spell (H8.5).
-    pub(super) idle_told: bool,
     pub(super) activated_at: Option<SystemTime>,
     pub(super) idle_timer: Option<TimerKey>,
     pub(super) deadline_timer: Option<TimerKey>,
@@ -154,8 +160,7 @@ impl Record {
                 detached_since: now,
                 fence,
                 epoch,
-                local: None,
-                operator: None,
+                asked: None,
                 reported: Reported::default(),
                 reporting: false,
                 hooks: LeaseHooks::default(),
@@ -225,211 +230,6 @@ impl Record {
         if let Some((log, epoch)) = self.log.as_ref().zip(epoch) {
             log.advance_epoch(epoch);
         }
-    }
-
-    /// An admitted request turns into work (H5.1).
-    pub(super) fn begin_work(
-        &self,
-        class: WorkClass,
-        turn: Option<(TurnKind, ChainHold)>,
-    ) -> Begin {
-        let mut state = self.lock();
-        let begun = self.begin_locked(&mut state, class, turn);
-        if let Begin::Started(_) = begun {
-            state.attached -= 1;
-        }
-        begun
-    }
-
-    /// Admission and the beginning of its work in one step, for a resident instance. `None`: the long way.
-    pub(super) fn admit_and_begin(&self, kind: TurnKind, hold: ChainHold) -> Option<Begin> {
-        let mut state = self.lock();
-        if !matches!(state.phase, Phase::Live) || self.is_past_deadline(&state) {
-            return None;
-        }
-        Some(self.begin_locked(&mut state, WorkClass::Handler, Some((kind, hold))))
-    }
-
-    fn begin_locked(
-        &self,
-        state: &mut State,
-        class: WorkClass,
-        turn: Option<(TurnKind, ChainHold)>,
-    ) -> Begin {
-        match state.phase {
-            Phase::Live => {}
-            Phase::Cold | Phase::Activating(_) => return Begin::NotResident,
-            Phase::Closing(_) | Phase::Closed => return Begin::Refused(Refusal::Closing),
-        }
-        let answer = match turn {
-            None => None,
-            Some((kind, hold)) => {
-                match state.turns.take(kind, hold, self.host.options.max_waiting) {
-                    Ok(answer) => Some(answer),
-                    Err(refusal) => return Begin::Refused(refusal),
-                }
-            }
-        };
-        state.idle_told = false;
-        match class {
-            WorkClass::Handler => state.handlers += 1,
-            WorkClass::Stream => {
-                state.sockets += 1;
-                state.detached_since = self.now();
-            }
-        }
-        Begin::Started(answer)
-    }
-
-    pub(super) fn take_turn(&self, kind: TurnKind, hold: ChainHold) -> Result<TurnAnswer, Refusal> {
-        self.lock()
-            .turns
-            .take(kind, hold, self.host.options.max_waiting)
-    }
-
-    /// Takes a turn if it can be had without waiting.
-    pub(super) fn take_free_turn(&self, kind: TurnKind) -> Option<Turn> {
-        match self.lock().turns.take(kind, ChainHold::Nothing, 0) {
-            Ok(TurnAnswer::Granted(turn)) => Some(turn),
-            _ => None,
-        }
-    }
-
-    pub(super) fn forget_waiters(&self) {
-        self.lock().turns.forget_gone();
-    }
-
-    /// Stops admission of turns for the teardown.
-    pub(super) fn seal_turns(&self) {
-        self.lock().turns.seal();
-    }
-
-    pub(super) fn turns_are_free(&self) -> bool {
-        self.lock().turns.is_free()
-    }
-
-    /// Work ends, a turn comes back, or both.
-    pub(super) fn finish_work(&self, work: Option<Work>, turn: Option<Turn>, torn: bool) {
-        let now = self.now();
-        let mut state = self.lock();
-        // Closing, which seals the turns, before this one is handed on: nobody may be granted a torn value.
-        let mut job = if torn {
-            self.close_locked(&mut state, CloseKind::Cancelling)
-        } else {
-            None
-        };
-        if let Some(turn) = turn {
-            state.turns.give_back(turn);
-        }
-        if let Some(work) = work {
-            match work.class {
-                WorkClass::Handler => state.handlers -= 1,
-                WorkClass::Stream => {
-                    state.sockets -= 1;
-                    state.detached_since = now;
-                }
-            }
-            state.last_activity = now;
-        }
-        job = job.or_else(|| self.settle_locked(&mut state, now));
-        drop(state);
-        self.launch(job);
-        self.sample(work, now);
-    }
-
-    fn sample(&self, work: Option<Work>, now: Instant) {
-        if let Some(started) = work.and_then(|work| work.started) {
-            self.host
-                .metrics
-                .took(now.saturating_duration_since(started));
-        }
-    }
-
-    /// A handler's answer goes on as a streaming body.
-    pub(super) fn finish_into_stream(
-        &self,
-        work: Work,
-        turn: Option<Turn>,
-        stream: Arc<dyn OpenStream>,
-    ) -> Option<u64> {
-        let now = self.now();
-        let mut state = self.lock();
-        if let Some(turn) = turn {
-            state.turns.give_back(turn);
-        }
-        state.handlers -= 1;
-        state.last_activity = now;
-        state.detached_since = now;
-        // Only after the record is fully closed does a stream end at once (H6.9).
-        let key = (self.stage() < Stage::CutAll).then(|| {
-            let key = state.next_stream;
-            state.next_stream += 1;
-            state.streams.insert(key, stream);
-            key
-        });
-        let job = self.settle_locked(&mut state, now);
-        drop(state);
-        self.launch(job);
-        self.sample(Some(work), now);
-        key
-    }
-
-    pub(super) fn stream_progressed(&self) {
-        let now = self.now();
-        self.lock().last_activity = now;
-    }
-
-    pub(super) fn stream_ended(self: &Arc<Self>, key: u64) {
-        let now = self.now();
-        let mut state = self.lock();
-        if state.streams.remove(&key).is_none() {
-            return;
-        }
-        state.last_activity = now;
-        state.detached_since = now;
-        let job = self.settle_locked(&mut state, now);
-        drop(state);
-        self.launch(job);
-    }
-
-    /// Counts a task, and says at which stage it is cut off: the cut of running work is not meant for what a cleanup
-    /// or a teardown spawns (H7.3).
-    pub(super) fn task_started(&self) -> Stage {
-        let mut state = self.lock();
-        if !state.phase.is_open() {
-            state.late_tasks += 1;
-            return Stage::CutAll;
-        }
-        state.tasks += 1;
-        state.idle_told = false;
-        Stage::CutWork
-    }
-
-    /// `cut` is what [`Record::task_started`] said.
-    pub(super) fn task_ended(self: &Arc<Self>, cut: Stage) {
-        let now = self.now();
-        let mut state = self.lock();
-        match cut {
-            Stage::CutAll => state.late_tasks -= 1,
-            Stage::CutWork | Stage::Running => state.tasks -= 1,
-        }
-        state.last_activity = now;
-        let job = self.settle_locked(&mut state, now);
-        drop(state);
-        self.launch(job);
-    }
-
-    /// An admitted request leaves without having begun; the last one out of a cold record discards it (H2.17, H2.18).
-    pub(super) fn leave(self: &Arc<Self>) {
-        let mut state = self.lock();
-        state.attached -= 1;
-        let job = if state.attached == 0 && matches!(state.phase, Phase::Cold) {
-            self.close_locked(&mut state, CloseKind::Cancelling)
-        } else {
-            None
-        };
-        drop(state);
-        self.launch(job);
     }
 
     /// The streams that are open, for the last step of the close. They count no more: a client that has stalled may

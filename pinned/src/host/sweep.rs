@@ -82,12 +82,13 @@ impl Record {
         }
         if state.is_streaming() {
             state.detached_since = now;
-        } else if state.operator.is_none() && now - state.detached_since >= options.detached_timeout
+        } else if state.operator().is_none()
+            && now - state.detached_since >= options.detached_timeout
         {
             // H9.3: nobody has been attached for so long that nothing keeps it.
-            state.operator = Some(Slot {
+            state.ask_by_operator(Some(Slot {
                 deadline: Some(now),
-            });
+            }));
             drop(state);
             self.apply_wind_down();
             return;

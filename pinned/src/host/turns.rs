@@ -13,13 +13,18 @@ use crate::api::seam::{Turn, TurnAnswer, TurnKind};
 ///
 /// It owns the instance's value and hands it out with the turns, so that nobody can reach the value without one.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Turns {
     /// Absent before setup, after teardown, and while an exclusive turn is out.
     value: Option<AnyValue>,
     holders: Holders,
-    waiting: VecDeque<Waiter>,
     sealed: bool,
+    /// Out of the way, because mostly nobody waits.
+    waiting: Option<Box<Queue>>,
 }
+
+#[derive(Default)]
+struct Queue(VecDeque<Waiter>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Holders {
@@ -65,7 +70,7 @@ impl Turns {
             return Err(Refusal::Closing);
         }
         let may_pass = match (hold, kind) {
-            (ChainHold::Nothing, _) => self.waiting.is_empty(),
+            (ChainHold::Nothing, _) => self.waiting() == 0,
             (ChainHold::Shared, TurnKind::Shared) => true,
             (ChainHold::Shared | ChainHold::Exclusive, _) => {
                 return Err(Refusal::CallChain(String::new()));
@@ -74,15 +79,20 @@ impl Turns {
         if may_pass && let Some(turn) = self.hand_out(kind) {
             return Ok(TurnAnswer::Granted(turn));
         }
-        if self.waiting.len() >= max_waiting {
+        if self.waiting() >= max_waiting {
             self.forget_gone();
-            if self.waiting.len() >= max_waiting {
+            if self.waiting() >= max_waiting {
                 return Err(Refusal::TurnQueue);
             }
         }
         let (answer, receiver) = oneshot::channel();
-        self.waiting.push_back(Waiter { kind, answer });
+        let queue = self.waiting.get_or_insert_default();
+        queue.0.push_back(Waiter { kind, answer });
         Ok(TurnAnswer::Queued(receiver))
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |queue| queue.0.len())
     }
 
     /// The instance has been set up.
@@ -120,14 +130,19 @@ impl Turns {
 
     /// Drops waiters that went away, and hands out what one of them held up.
     pub(super) fn forget_gone(&mut self) {
-        self.waiting.retain(|waiter| !waiter.answer.is_closed());
-        self.grant();
+        if let Some(queue) = &mut self.waiting {
+            queue.0.retain(|waiter| !waiter.answer.is_closed());
+            self.grant();
+        }
     }
 
     /// Refuses every waiter and whoever asks from here on: the value is about to be torn down.
     pub(super) fn seal(&mut self) {
         self.sealed = true;
-        for waiter in self.waiting.drain(..) {
+        let Some(queue) = self.waiting.take() else {
+            return;
+        };
+        for waiter in queue.0 {
             // One that went away needs no answer.
             let _ = waiter.answer.send(Err(Refusal::Closing));
         }
@@ -138,12 +153,16 @@ impl Turns {
         self.holders == Holders::None
     }
 
+    fn next_kind(&self) -> Option<TurnKind> {
+        Some(self.waiting.as_ref()?.0.front()?.kind)
+    }
+
     fn grant(&mut self) {
-        while let Some(kind) = self.waiting.front().map(|waiter| waiter.kind) {
-            let Some(turn) = self.hand_out(kind) else {
-                return;
-            };
-            let Some(waiter) = self.waiting.pop_front() else {
+        while let Some(kind) = self.next_kind()
+            && let Some(turn) = self.hand_out(kind)
+        {
+            let Some(waiter) = self.waiting.as_mut().and_then(|queue| queue.0.pop_front()) else {
+                self.take_back(turn);
                 return;
             };
             // A waiter that went away in this moment does not hold the turn up.

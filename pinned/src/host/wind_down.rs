@@ -19,6 +19,29 @@ pub(crate) struct Slot {
     pub(crate) deadline: Option<Instant>,
 }
 
+/// What asks one instance to wind down: itself, and an operator.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    pub(super) local: Option<Slot>,
+    pub(super) operator: Option<Slot>,
+}
+
+impl State {
+    pub(super) fn local(&self) -> Option<Slot> {
+        self.asked.as_ref()?.local
+    }
+
+    pub(super) fn operator(&self) -> Option<Slot> {
+        self.asked.as_ref()?.operator
+    }
+
+    pub(super) fn ask_by_operator(&mut self, slot: Option<Slot>) {
+        if slot.is_some() || self.asked.is_some() {
+            self.asked.get_or_insert_default().operator = slot;
+        }
+    }
+}
+
 /// What all sources say together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
@@ -82,7 +105,7 @@ impl Record {
     #[inline]
     pub(super) fn view(&self, state: &State) -> View {
         let draining = self.host.draining.load(Ordering::Acquire);
-        if !draining && state.local.is_none() && state.operator.is_none() {
+        if !draining && state.asked.is_none() {
             return View::default();
         }
         self.join_views(draining, state)
@@ -94,7 +117,7 @@ impl Record {
         } else {
             View::default()
         };
-        view.join(state.local).join(state.operator)
+        view.join(state.local()).join(state.operator())
     }
 
     pub(super) fn is_past_deadline(&self, state: &State) -> bool {
@@ -107,20 +130,21 @@ impl Record {
         let now = self.now();
         let asked = after.map(|after| deadline_after(now, after));
         let mut state = self.lock();
-        let known = state.local.and_then(|slot| slot.deadline);
-        state.local = Some(Slot {
+        let known = state.local().and_then(|slot| slot.deadline);
+        let local = Slot {
             deadline: match (known, asked) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },
-        });
+        };
+        state.asked.get_or_insert_default().local = Some(local);
         drop(state);
         self.apply_wind_down();
     }
 
     /// The operator's request: the latest replaces (H10.3).
     pub(super) fn wind_down_by_operator(self: &Arc<Self>, slot: Option<Slot>) {
-        self.lock().operator = slot;
+        self.lock().ask_by_operator(slot);
         self.apply_wind_down();
     }
 
@@ -181,7 +205,7 @@ impl Record {
             return self.close_locked(state, CloseKind::Cancelling);
         }
         let idle =
-            !state.is_streaming() && now - state.last_activity >= self.host.options.idle_timeout;
+            now - state.last_activity >= self.host.options.idle_timeout && !state.is_streaming();
         // A callback for idleness is called by the sweep, which is not in the middle of a request.
         if idle && state.hooks.on_idle.is_none() {
             return self.close_locked(state, CloseKind::Plain);
