@@ -13,7 +13,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let mut options = Options::from_env();
-    let role = options.take("--server", Role::Axum)?;
+    let role = options.take("--server", Role::Pinned)?;
     let rounds: usize = options.take("--rounds", 5)?;
     let turn = options.take_seconds("--seconds", 1.0)?;
     let connections = options.take("--connections", 16)?;

@@ -21,7 +21,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let mut options = Options::from_env();
-    let role = options.take("--server", Role::Axum)?;
+    let role = options.take("--server", Role::Pinned)?;
     let instances: usize = options.take("--instances", 1_000_000)?;
     let idle = options.take_seconds("--idle-seconds", 30.0)?;
     let cores = options.take_cores()?;

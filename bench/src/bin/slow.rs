@@ -18,7 +18,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let mut options = Options::from_env();
-    let role = options.take("--server", Role::Axum)?;
+    let role = options.take("--server", Role::Pinned)?;
     let rounds = options.take("--rounds", 6)?;
     let turn = options.take_seconds("--seconds", 2.0)?;
     let connections = options.take("--connections", 32)?;

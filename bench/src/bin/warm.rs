@@ -13,7 +13,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let mut options = Options::from_env();
-    let roles = options.take_roles("--servers", &[Role::Hyper, Role::Axum])?;
+    let roles = options.take_roles("--servers", &[Role::Pinned, Role::Axum, Role::Hyper])?;
     let rounds = options.take("--rounds", 5)?;
     let turn = options.take_seconds("--seconds", 2.0)?;
     let connections = options.take("--connections", 64)?;

@@ -12,7 +12,11 @@ use std::{
 
 use tokio::runtime::{self, Runtime};
 
-pub use self::{kameo::KameoActors, mutex::MutexMap, pinned::PinnedInstances};
+pub use self::{
+    kameo::KameoActors,
+    mutex::MutexMap,
+    pinned::{PinnedHandles, PinnedInstances},
+};
 use crate::Result;
 
 /// Counters that are called in process.

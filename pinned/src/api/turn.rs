@@ -13,7 +13,7 @@ use super::definition::PinnedApi;
 use super::headers::strike;
 use super::refusal::Refusal;
 use super::scope::{HoldMark, chain_hold, describe_chain, is_own_work};
-use super::seam::{Seam, Turn, TurnAnswer, TurnKind, Work};
+use super::seam::{Seam, Turn, TurnAnswer, TurnKind, Work, boxed};
 use super::stream::track;
 
 /// Work that counts, a turn that is held, or both. Dropping it ends them in one step.
@@ -150,7 +150,22 @@ pub(crate) async fn settle_turn(
 /// cut off, as all of it is by the end of the close: an error would end its socket or stream before the placement is
 /// handed back (H11.8), and would be logged as the fault of a task (H7.2).
 pub(crate) async fn take_turn(seam: &Seam, turn: TurnKind) -> Result<Tracked, Refusal> {
-    let taken = match seam.take_turn(turn, chain_hold(seam)) {
+    let answer = match seam.take_turn(turn, chain_hold(seam)) {
+        Ok(TurnAnswer::Granted(turn)) => {
+            return Ok(Tracked::adopt(Arc::clone(seam), None, Some(turn)));
+        }
+        other => other,
+    };
+    // Only a wait costs a future of its own.
+    boxed(wait_for_turn(seam, turn, answer)).await
+}
+
+async fn wait_for_turn(
+    seam: &Seam,
+    turn: TurnKind,
+    answer: Result<TurnAnswer, Refusal>,
+) -> Result<Tracked, Refusal> {
+    let taken = match answer {
         Ok(answer) => settle_turn(Arc::clone(seam), None, answer).await,
         Err(refusal) => Err(name_chain(refusal, seam, turn)),
     };

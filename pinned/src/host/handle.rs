@@ -14,7 +14,7 @@ use crate::api::definition::PinnedApi;
 use crate::api::instance::Instance;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::{ChainHold, chain_hold, describe_chain};
-use crate::api::seam::{Begin, InstanceSeam, Seam, TurnAnswer, TurnKind, Work, WorkClass};
+use crate::api::seam::{Begin, InstanceSeam, Seam, TurnAnswer, TurnKind, Work, WorkClass, boxed};
 use crate::api::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
 
 /// One namespace of a worker, typed: calls into its instances without HTTP, and what governs them.
@@ -44,6 +44,12 @@ pub struct PinnedHost<T> {
     host: Arc<Host>,
     of: PhantomData<fn() -> T>,
 }
+
+/// The work of a typed call: no request, so nothing is sampled.
+const TYPED_WORK: Work = Work {
+    class: WorkClass::Handler,
+    started: None,
+};
 
 impl<T: PinnedApi> PinnedHost<T> {
     /// `None` when `host` hosts another type.
@@ -151,22 +157,26 @@ impl<T: PinnedApi> PinnedHost<T> {
         }
     }
 
+    /// Begins work on `id`'s instance. Only what cannot be had at once costs a future of its own.
     async fn begin(&self, id: &str, turn: TurnKind) -> Result<Tracked, Unavailable> {
-        let work = Some(Work {
-            class: WorkClass::Handler,
-            started: None,
-        });
         if let Some((seam, begun)) = self.host.begin_resident(id, turn) {
             match begun {
                 Begin::Started(Some(TurnAnswer::Granted(turn))) => {
-                    return Ok(Tracked::adopt(seam, work, Some(turn)));
+                    return Ok(Tracked::adopt(seam, Some(TYPED_WORK), Some(turn)));
                 }
-                Begin::Started(Some(answer)) => return Ok(settle_turn(seam, work, answer).await?),
+                Begin::Started(Some(answer)) => {
+                    let waiting = settle_turn(seam, Some(TYPED_WORK), answer);
+                    return Ok(boxed(waiting).await?);
+                }
                 Begin::Refused(refusal) => return Err(name_chain(refusal, &seam, turn).into()),
                 // It has begun to close in this moment.
                 Begin::Started(None) | Begin::NotResident => {}
             }
         }
+        boxed(self.begin_step_by_step(id, turn)).await
+    }
+
+    async fn begin_step_by_step(&self, id: &str, turn: TurnKind) -> Result<Tracked, Unavailable> {
         let seam = self.enter(id).await?;
         let entry = Entry::adopt(Arc::clone(&seam), None);
         loop {
@@ -174,8 +184,8 @@ impl<T: PinnedApi> PinnedHost<T> {
                 Begin::Started(answer) => {
                     entry.begun();
                     return match answer {
-                        None => Ok(Tracked::adopt(seam, work, None)),
-                        Some(answer) => Ok(settle_turn(seam, work, answer).await?),
+                        None => Ok(Tracked::adopt(seam, Some(TYPED_WORK), None)),
+                        Some(answer) => Ok(settle_turn(seam, Some(TYPED_WORK), answer).await?),
                     };
                 }
                 Begin::NotResident => Arc::clone(&seam).activate().await?,

@@ -8,7 +8,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
@@ -101,13 +101,18 @@ impl Connections {
             let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
             let mut connection = pin!(connection);
             let mut heard = Nudge::Nothing;
+            let mut is_listening = false;
             poll_fn(|cx| {
+                // Once is enough: the connection never leaves its task.
+                if !std::mem::replace(&mut is_listening, true) {
+                    registered.vitals.task.register(cx.waker());
+                }
                 loop {
                     // One that breaks off is its client's affair; its handlers run to their ends.
                     if connection.as_mut().poll(cx).is_ready() {
                         return Poll::Ready(());
                     }
-                    match registered.vitals.hear(&mut heard, cx) {
+                    match registered.vitals.hear(&mut heard) {
                         Nudge::Nothing => return Poll::Pending,
                         Nudge::Goodbye => connection.as_mut().graceful_shutdown(),
                         Nudge::End => return Poll::Ready(()),
@@ -173,9 +178,8 @@ impl Vitals {
         }
     }
 
-    /// What has been told since `heard`; the task is woken for whatever comes later.
-    fn hear(&self, heard: &mut Nudge, cx: &Context<'_>) -> Nudge {
-        self.task.register(cx.waker());
+    /// What has been told since `heard`.
+    fn hear(&self, heard: &mut Nudge) -> Nudge {
         let told = match self.nudge.load(Ordering::Acquire) {
             0 => Nudge::Nothing,
             1 => Nudge::Goodbye,
