@@ -13,6 +13,7 @@ mod router;
 mod serve;
 mod service;
 mod signals;
+mod split;
 mod stats;
 
 use std::fmt;
