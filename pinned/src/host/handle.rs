@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::core::Host;
 use super::directory::Admitted;
-use super::wind_down::{Slot, deadline_after};
+use super::wind_down::{WindDown, deadline_after};
 use crate::api::call::Entry;
 use crate::api::definition::PinnedApi;
 use crate::api::instance::Instance;
@@ -144,10 +144,10 @@ impl<T: PinnedApi> PinnedHost<T> {
     /// A zero deadline cuts it off now; `None` revokes what was asked before. An unknown id is no error (H10.3).
     pub fn wind_down(&self, id: &str, deadline: Option<Duration>) {
         let now = self.host.env.domain.monotonic();
-        let slot = deadline.map(|after| Slot {
+        let asked = deadline.map(|after| WindDown {
             deadline: Some(deadline_after(now, after)),
         });
-        self.host.wind_down(id, slot);
+        self.host.wind_down(id, asked);
     }
 
     /// Ends one instance now (H11.9). An unknown id is no error.

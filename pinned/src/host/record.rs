@@ -18,7 +18,7 @@ use super::core::Host;
 use super::fence::Fence;
 use super::timers::TimerKey;
 use super::turns::Turns;
-use super::wind_down::{Asked, Reported};
+use super::wind_down::{OwnSources, View};
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
 use crate::api::seam::OpenStream;
@@ -92,7 +92,7 @@ pub(super) struct State {
     /// `on_idle` has been told of this idle spell (H8.5).
     pub(super) idle_told: bool,
     /// What asks this very instance to wind down; mostly nothing.
-    pub(super) asked: Option<Box<Asked>>,
+    pub(super) sources: Option<Box<OwnSources>>,
 
     // What only some calls, sweeps and closes touch.
     pub(super) streams: BTreeMap<u64, Arc<dyn OpenStream>>,
@@ -105,8 +105,10 @@ pub(super) struct State {
     pub(super) epoch: Option<u64>,
     /// Tasks that were spawned when the close had been decided (H7.3).
     pub(super) late_tasks: u32,
+    /// Somebody is telling `on_wind_down` right now.
     pub(super) reporting: bool,
-    pub(super) reported: Reported,
+    /// What `on_wind_down` was last told.
+    pub(super) reported: View,
     pub(super) hooks: LeaseHooks,
     pub(super) activated_at: Option<SystemTime>,
     pub(super) idle_timer: Option<TimerKey>,
@@ -160,8 +162,8 @@ impl Record {
                 detached_since: now,
                 fence,
                 epoch,
-                asked: None,
-                reported: Reported::default(),
+                sources: None,
+                reported: View::default(),
                 reporting: false,
                 hooks: LeaseHooks::default(),
                 idle_told: false,

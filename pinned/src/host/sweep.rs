@@ -9,7 +9,7 @@ use super::close::CloseKind;
 use super::core::Host;
 use super::record::{Phase, Record, State};
 use super::timers::TimerKey;
-use super::wind_down::Slot;
+use super::wind_down::WindDown;
 
 /// Runs until it is stopped. An error in one sweep does not end the loop (H8.1).
 pub(super) async fn run(host: Arc<Host>) {
@@ -86,7 +86,7 @@ impl Record {
             && now - state.detached_since >= options.detached_timeout
         {
             // H9.3: nobody has been attached for so long that nothing keeps it.
-            state.ask_by_operator(Some(Slot {
+            state.ask_by_operator(Some(WindDown {
                 deadline: Some(now),
             }));
             drop(state);

@@ -13,31 +13,31 @@ use super::options::FOREVER;
 use super::record::{Phase, Record, State};
 use crate::api::lease::wall_time;
 
-/// One source that asks for a wind-down, with its deadline if it has one.
+/// What one source asks for: a wind-down, with a deadline if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct WindDown {
     pub(crate) deadline: Option<Instant>,
 }
 
 /// What asks one instance to wind down: itself, and an operator.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
-    pub(super) local: Option<Slot>,
-    pub(super) operator: Option<Slot>,
+pub(super) struct OwnSources {
+    pub(super) local: Option<WindDown>,
+    pub(super) operator: Option<WindDown>,
 }
 
 impl State {
-    pub(super) fn local(&self) -> Option<Slot> {
-        self.asked.as_ref()?.local
+    pub(super) fn local(&self) -> Option<WindDown> {
+        self.sources.as_ref()?.local
     }
 
-    pub(super) fn operator(&self) -> Option<Slot> {
-        self.asked.as_ref()?.operator
+    pub(super) fn operator(&self) -> Option<WindDown> {
+        self.sources.as_ref()?.operator
     }
 
-    pub(super) fn ask_by_operator(&mut self, slot: Option<Slot>) {
-        if slot.is_some() || self.asked.is_some() {
-            self.asked.get_or_insert_default().operator = slot;
+    pub(super) fn ask_by_operator(&mut self, asked: Option<WindDown>) {
+        if asked.is_some() || self.sources.is_some() {
+            self.sources.get_or_insert_default().operator = asked;
         }
     }
 }
@@ -49,16 +49,13 @@ pub(super) struct View {
     pub(super) deadline: Option<Instant>,
 }
 
-/// What `on_wind_down` was last told.
-pub(super) type Reported = View;
-
 impl View {
-    fn join(self, slot: Option<Slot>) -> Self {
-        match slot {
+    fn join(self, asked: Option<WindDown>) -> Self {
+        match asked {
             None => self,
-            Some(slot) => Self {
+            Some(asked) => Self {
                 winding_down: true,
-                deadline: match (self.deadline, slot.deadline) {
+                deadline: match (self.deadline, asked.deadline) {
                     (Some(a), Some(b)) => Some(a.min(b)),
                     (a, b) => a.or(b),
                 },
@@ -74,8 +71,8 @@ impl View {
 /// The drains of a whole host: its own, and the one that a control plane echoes (H10.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drains {
-    pub(super) host: Option<Slot>,
-    pub(super) server: Option<Slot>,
+    pub(super) host: Option<WindDown>,
+    pub(super) server: Option<WindDown>,
 }
 
 impl Drains {
@@ -105,7 +102,7 @@ impl Record {
     #[inline]
     pub(super) fn view(&self, state: &State) -> View {
         let draining = self.host.draining.load(Ordering::Acquire);
-        if !draining && state.asked.is_none() {
+        if !draining && state.sources.is_none() {
             return View::default();
         }
         self.join_views(draining, state)
@@ -130,21 +127,21 @@ impl Record {
         let now = self.now();
         let asked = after.map(|after| deadline_after(now, after));
         let mut state = self.lock();
-        let known = state.local().and_then(|slot| slot.deadline);
-        let local = Slot {
+        let known = state.local().and_then(|local| local.deadline);
+        let local = WindDown {
             deadline: match (known, asked) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },
         };
-        state.asked.get_or_insert_default().local = Some(local);
+        state.sources.get_or_insert_default().local = Some(local);
         drop(state);
         self.apply_wind_down();
     }
 
     /// The operator's request: the latest replaces (H10.3).
-    pub(super) fn wind_down_by_operator(self: &Arc<Self>, slot: Option<Slot>) {
-        self.lock().ask_by_operator(slot);
+    pub(super) fn wind_down_by_operator(self: &Arc<Self>, asked: Option<WindDown>) {
+        self.lock().ask_by_operator(asked);
         self.apply_wind_down();
     }
 
@@ -246,11 +243,11 @@ impl Record {
 impl Host {
     /// Sets or lifts one of the host's drains (H10.4, H10.5). Activations are refused from here on; instances act on it
     /// in [`Host::follow_drains`].
-    pub(crate) fn set_drain(&self, source: DrainSource, slot: Option<Slot>) {
+    pub(crate) fn set_drain(&self, source: DrainSource, drain: Option<WindDown>) {
         let mut drains = self.drains.lock();
         match source {
-            DrainSource::Host => drains.host = slot,
-            DrainSource::Server => drains.server = slot,
+            DrainSource::Host => drains.host = drain,
+            DrainSource::Server => drains.server = drain,
         }
         self.draining.store(drains.is_draining(), Ordering::Release);
     }
@@ -272,7 +269,7 @@ impl Host {
     }
 
     /// An operator's request for one id; unknown ids are no error (H10.3).
-    pub(crate) fn wind_down(&self, id: &str, slot: Option<Slot>) {
+    pub(crate) fn wind_down(&self, id: &str, asked: Option<WindDown>) {
         let Some(record) = self.directory.get(id) else {
             return;
         };
@@ -281,8 +278,8 @@ impl Host {
             instance_id = id,
             namespace = &*self.namespace,
             "{}",
-            if slot.is_some() { "operator wind-down" } else { "operator resume" }
+            if asked.is_some() { "operator wind-down" } else { "operator resume" }
         );
-        record.wind_down_by_operator(slot);
+        record.wind_down_by_operator(asked);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::PinnedWorker;
-use crate::host::wind_down::{DrainSource, Slot, deadline_after};
+use crate::host::wind_down::{DrainSource, WindDown, deadline_after};
 
 impl PinnedWorker {
     /// Drains every host: no new activations, idle instances close now, busy ones when they are done, and what is left
@@ -16,11 +16,11 @@ impl PinnedWorker {
     /// Dropping the future stops the wait; the drain goes on until [`PinnedWorker::revoke_drain`].
     pub async fn drain(&self, deadline: Option<Duration>) {
         let now = self.core.env.domain.monotonic();
-        let slot = Slot {
+        let drain = WindDown {
             deadline: deadline.map(|after| deadline_after(now, after)),
         };
         tracing::info!(target: "pinned::worker", ?deadline, "drain begun");
-        self.apply_drain(DrainSource::Host, Some(slot));
+        self.apply_drain(DrainSource::Host, Some(drain));
         for host in self.each_host() {
             host.wait_drained().await;
         }
@@ -35,13 +35,13 @@ impl PinnedWorker {
         self.apply_drain(DrainSource::Host, None);
     }
 
-    fn apply_drain(&self, source: DrainSource, slot: Option<Slot>) {
+    fn apply_drain(&self, source: DrainSource, drain: Option<WindDown>) {
         {
             // One at a time, so that the cap is that of the drains in force. Instances act on them after the lock: their
             // callbacks may drain or revoke themselves.
             let _one_at_a_time = self.core.drains.lock();
             for host in self.each_host() {
-                host.set_drain(source, slot);
+                host.set_drain(source, drain);
             }
             // The lease may not outlive the earliest deadline (H10.6, W7.8).
             let earliest = self
@@ -60,12 +60,12 @@ impl PinnedWorker {
     #[doc(hidden)]
     pub fn server_drain(&self, drain: Option<Option<Duration>>) {
         let now = self.core.env.domain.monotonic();
-        let slot = drain.map(|deadline| Slot {
+        let asked = drain.map(|deadline| WindDown {
             deadline: deadline.map(|after| deadline_after(now, after)),
         });
-        let news = if slot.is_some() { "begun" } else { "revoked" };
+        let news = if asked.is_some() { "begun" } else { "revoked" };
         tracing::info!(target: "pinned::worker", deadline = ?drain.flatten(), "server drain {news}");
-        self.apply_drain(DrainSource::Server, slot);
+        self.apply_drain(DrainSource::Server, asked);
     }
 
     /// Whether any host drains.
