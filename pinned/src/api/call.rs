@@ -168,8 +168,8 @@ pub struct Call {
 #[doc(hidden)]
 pub struct Rejected(Response);
 
-/// What is left of a call once it waits for nothing but its instance.
-struct Waiting {
+/// A call whose arguments have been read: it needs nothing but its instance.
+struct Prepared {
     handler: &'static str,
     origin: Origin,
     entry: Entry,
@@ -254,9 +254,9 @@ impl Call {
         Fut: Future<Output = Response> + Send + 'static,
     {
         let entering = self.entering();
-        let waiting = self.waiting();
+        let prepared = self.prepared();
         HandlerFuture::waiting(entering.run(async move {
-            let begun = match waiting.begin(WorkClass::Handler, None).await {
+            let begun = match prepared.begin(WorkClass::Handler, None).await {
                 Ok(begun) => begun,
                 Err(unavailable) => return unavailable.into_response(),
             };
@@ -282,9 +282,9 @@ impl Call {
             return HandlerFuture::ready(internal_error());
         };
         let entering = self.entering();
-        let waiting = self.waiting();
+        let prepared = self.prepared();
         HandlerFuture::waiting(async move {
-            let begun = entering.run(waiting.begin(WorkClass::Stream, None)).await;
+            let begun = entering.run(prepared.begin(WorkClass::Stream, None)).await;
             let begun = match begun {
                 Ok(begun) => begun,
                 Err(unavailable) => return session.fail_to_begin(unavailable).await,
@@ -312,14 +312,14 @@ impl Call {
         let held = Held::Whole(turn);
         match seam.begin(WorkClass::Handler, Some((turn, chain_hold(seam)))) {
             Begin::Started(Some(TurnAnswer::Granted(turn))) => self
-                .waiting()
+                .prepared()
                 .started(WorkClass::Handler, Some(turn))
                 .run(held, work),
             Begin::Started(answer) => {
                 let entering = self.entering();
-                let waiting = self.waiting();
+                let prepared = self.prepared();
                 HandlerFuture::waiting(entering.run(async move {
-                    match waiting.settle(WorkClass::Handler, answer).await {
+                    match prepared.settle(WorkClass::Handler, answer).await {
                         Ok(begun) => begun.run(held, work).await,
                         Err(unavailable) => unavailable.into_response(),
                     }
@@ -330,9 +330,9 @@ impl Call {
             }
             Begin::NotResident => {
                 let entering = self.entering();
-                let waiting = self.waiting();
+                let prepared = self.prepared();
                 HandlerFuture::waiting(entering.run(async move {
-                    match waiting.begin(WorkClass::Handler, Some(turn)).await {
+                    match prepared.begin(WorkClass::Handler, Some(turn)).await {
                         Ok(begun) => begun.run(held, work).await,
                         Err(unavailable) => unavailable.into_response(),
                     }
@@ -341,8 +341,8 @@ impl Call {
         }
     }
 
-    fn waiting(self) -> Waiting {
-        Waiting {
+    fn prepared(self) -> Prepared {
+        Prepared {
             handler: self.handler,
             origin: self.origin,
             entry: self.entry,
@@ -350,7 +350,7 @@ impl Call {
     }
 }
 
-impl Waiting {
+impl Prepared {
     /// Activates the instance if it must be, and turns the admitted request into work.
     async fn begin(self, class: WorkClass, turn: Option<TurnKind>) -> Result<Begun, Unavailable> {
         let seam = self.entry.seam();
@@ -429,7 +429,7 @@ impl Begun {
         let seam = Arc::clone(self.tracked.seam());
         let scope = Scope::new(Arc::clone(&seam), held, self.origin);
         match work(self.tracked) {
-            Ok(work) => HandlerFuture::work(seam, self.handler, scope.run(work)),
+            Ok(work) => HandlerFuture::begun(seam, self.handler, scope.run(work)),
             Err(refusal) => HandlerFuture::ready(refusal.into_response()),
         }
     }

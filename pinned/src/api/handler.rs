@@ -27,17 +27,18 @@ pub struct HandlerFuture(State);
 enum State {
     /// Answered without running.
     Ready(Option<Response>),
-    /// Running, and not polled yet.
-    Work(Option<Work>),
+    /// Begun, and not polled yet.
+    Begun(Option<Handler>),
     /// Running in a task of its own.
     Moved(oneshot::Receiver<Response>),
     /// On its way to the handler: arguments, activation, turn. Given up when the client leaves.
     Waiting(BoxFuture<'static, Response>),
 }
 
-struct Work {
+/// A handler at work.
+struct Handler {
     seam: Seam,
-    handler: &'static str,
+    name: &'static str,
     future: Guarded,
 }
 
@@ -62,15 +63,16 @@ impl HandlerFuture {
         Self(State::Waiting(Box::pin(future)))
     }
 
-    pub(crate) fn work(
+    /// The work of a handler that has begun.
+    pub(crate) fn begun(
         seam: Seam,
-        handler: &'static str,
+        name: &'static str,
         future: impl Future<Output = Response> + Send + 'static,
     ) -> Self {
         let future: BoxFuture<'static, Response> = Box::pin(future);
-        Self(State::Work(Some(Work {
+        Self(State::Begun(Some(Handler {
             seam,
-            handler,
+            name,
             future: AssertUnwindSafe(future).catch_unwind(),
         })))
     }
@@ -81,15 +83,15 @@ impl Future for HandlerFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
         let state = &mut self.get_mut().0;
-        if let State::Work(work) = state {
-            let Some(mut running) = work.take() else {
+        if let State::Begun(handler) = state {
+            let Some(mut handler) = handler.take() else {
                 return Poll::Ready(internal_error());
             };
-            match running.future.poll_unpin(cx) {
+            match handler.future.poll_unpin(cx) {
                 Poll::Ready(outcome) => {
-                    return Poll::Ready(outcome.unwrap_or_else(|_panic| running.panicked()));
+                    return Poll::Ready(outcome.unwrap_or_else(|_panic| handler.panicked()));
                 }
-                Poll::Pending => *state = State::Moved(running.move_to_task()),
+                Poll::Pending => *state = State::Moved(handler.move_to_task()),
             }
         }
         match state {
@@ -99,14 +101,14 @@ impl Future for HandlerFuture {
                 let answer = ready!(answer.poll_unpin(cx));
                 Poll::Ready(answer.unwrap_or_else(|_| Refusal::Aborted.into_response()))
             }
-            State::Work(_) => Poll::Ready(internal_error()),
+            State::Begun(_) => Poll::Ready(internal_error()),
         }
     }
 }
 
-impl Work {
+impl Handler {
     fn panicked(&self) -> Response {
-        Arc::clone(&self.seam).abort_after_panic(self.handler);
+        Arc::clone(&self.seam).abort_after_panic(self.name);
         internal_error()
     }
 

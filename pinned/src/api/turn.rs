@@ -81,14 +81,14 @@ impl Drop for Tracked {
 }
 
 /// Work that waits for its turn. Dropping it leaves the queue, or gives back a turn granted in the meantime.
-struct Waiting {
+struct QueuedWork {
     seam: Seam,
     work: Option<Work>,
     answer: oneshot::Receiver<Result<Turn, Refusal>>,
     settled: bool,
 }
 
-impl Waiting {
+impl QueuedWork {
     async fn settle(mut self) -> Result<Tracked, Refusal> {
         let seam = Arc::clone(&self.seam);
         let timeout = seam.turn_timeout();
@@ -108,7 +108,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for QueuedWork {
     fn drop(&mut self) {
         if self.settled {
             return;
@@ -133,13 +133,13 @@ pub(crate) async fn settle_turn(
     match answer {
         TurnAnswer::Granted(turn) => Ok(Tracked::adopt(seam, work, Some(turn))),
         TurnAnswer::Queued(answer) => {
-            let waiting = Waiting {
+            let queued = QueuedWork {
                 seam,
                 work,
                 answer,
                 settled: false,
             };
-            waiting.settle().await
+            queued.settle().await
         }
     }
 }
