@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::host::core::Host;
-use crate::host::dispatch::Target;
+use crate::host::head::Target;
 
 /// The hosts of a worker, by namespace.
 pub(crate) struct Hosts {

@@ -10,16 +10,20 @@ use serde_json::json;
 
 use super::lifespan::SetupError;
 
-/// `{"detail": <detail>}` with `status`.
-pub(crate) fn detail_response(status: StatusCode, detail: &str) -> Response {
-    let body = json!({ "detail": detail }).to_string();
-    let mut response = Response::new(Body::from(body));
+/// `body`, which is JSON, with `status`.
+pub(crate) fn json_response(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
     response
+}
+
+/// `{"detail": <detail>}` with `status`.
+pub(crate) fn detail_response(status: StatusCode, detail: &str) -> Response {
+    json_response(status, json!({ "detail": detail }).to_string())
 }
 
 /// The answer where there is no route (H1.7).

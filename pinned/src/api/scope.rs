@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::future::Either;
 
+use super::refusal::Refusal;
 use super::seam::{InstanceSeam, Seam, TurnKind, same_instance};
 
 tokio::task_local! {
@@ -188,6 +189,17 @@ pub(crate) fn chain_hold_of(instance: &dyn InstanceSeam) -> ChainHold {
             hold
         })
         .unwrap_or(ChainHold::Nothing)
+}
+
+/// Refuses to wait for `seam`'s instance where the chain that runs here and now holds it: it would wait for itself.
+pub(crate) fn refuse_wait_for_itself(seam: &Seam) -> Result<(), Refusal> {
+    match chain_hold(seam) {
+        ChainHold::Nothing => Ok(()),
+        ChainHold::Shared | ChainHold::Exclusive => Err(Refusal::CallChain(describe_chain(
+            seam,
+            TurnKind::Exclusive,
+        ))),
+    }
 }
 
 /// Whether a handler, task or streaming body of `seam`'s instance runs here and now that takes turns as it needs them.

@@ -18,8 +18,8 @@ use crate::api::scope::{Origin, carry, current_depth};
 use crate::api::seam::{Seam, boxed};
 use crate::domain::{TaskError, TaskHandle};
 use crate::host::core::Host;
-use crate::host::dispatch::Sender;
 use crate::host::env::CallTransport;
+use crate::host::head::Sender;
 use crate::routing::Hosts;
 
 /// A call runs on its caller's stack, which costs no task. Every so many calls of a chain go to a task of their own,

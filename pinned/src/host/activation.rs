@@ -13,7 +13,7 @@ use crate::api::context::Context;
 use crate::api::definition::AnyValue;
 use crate::api::lifespan::SetupError;
 use crate::api::refusal::{Refusal, Unavailable};
-use crate::api::scope::{ChainHold, Held, Origin, Scope, chain_hold, describe_chain};
+use crate::api::scope::{Held, Origin, Scope, refuse_wait_for_itself};
 use crate::api::seam::{Seam, TurnKind, boxed};
 
 /// An activation that callers wait for together.
@@ -61,11 +61,8 @@ impl Record {
     /// Starts or joins the activation, and waits for it.
     pub(super) async fn activated(self: Arc<Self>) -> Result<(), Unavailable> {
         let seam: Seam = Arc::clone(&self) as Seam;
-        if chain_hold(&seam) != ChainHold::Nothing {
-            // Its own setup waits for this call.
-            let chain = describe_chain(&seam, TurnKind::Exclusive);
-            return Err(Unavailable::Refused(Refusal::CallChain(chain)));
-        }
+        // Its own setup may be what waits for this call.
+        refuse_wait_for_itself(&seam)?;
         let activation = match self.join_activation() {
             Joined::Resident => return Ok(()),
             Joined::Refused(refusal) => return Err(Unavailable::Refused(refusal)),

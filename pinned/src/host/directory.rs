@@ -37,11 +37,28 @@ struct Shard {
 /// What came of an admission.
 pub(super) enum Admitted {
     Record(Arc<Record>),
+    /// Wait for this record's close, then ask again.
+    AwaitClose(Arc<Record>),
+    TurnedAway(TurnedAway),
+}
+
+/// Why a request was not admitted.
+pub(super) enum TurnedAway {
     Refused(Refusal),
     /// The host has shut down (H3.1).
     Stopped,
-    /// Wait for this record's close, then ask again.
-    AwaitClose(Arc<Record>),
+}
+
+impl From<Refusal> for TurnedAway {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Refusal> for Admitted {
+    fn from(refusal: Refusal) -> Self {
+        Self::TurnedAway(refusal.into())
+    }
 }
 
 impl Directory {
@@ -142,11 +159,11 @@ impl Host {
     pub(super) fn admit(self: &Arc<Self>, id: &str, epoch: Option<u64>) -> Admitted {
         match self.service() {
             Service::Running => {}
-            Service::NotStarted => return Admitted::Refused(Refusal::NotServing),
-            Service::Stopped => return Admitted::Stopped,
+            Service::NotStarted => return Refusal::NotServing.into(),
+            Service::Stopped => return Admitted::TurnedAway(TurnedAway::Stopped),
         }
         if self.env.lease.expired() {
-            return Admitted::Refused(Refusal::LeaseExpired);
+            return Refusal::LeaseExpired.into();
         }
         loop {
             let Some(record) = self.directory.get(id) else {
@@ -154,14 +171,33 @@ impl Host {
                     Ok(Some(record)) => return Admitted::Record(record),
                     // Somebody else's construction came first.
                     Ok(None) => continue,
-                    Err(refusal) => return Admitted::Refused(refusal),
+                    Err(refusal) => return refusal.into(),
                 }
             };
             match record.admit(epoch) {
                 Admission::Admitted => return Admitted::Record(record),
-                Admission::Refused(refusal) => return Admitted::Refused(refusal),
+                Admission::Refused(refusal) => return refusal.into(),
                 Admission::AwaitClose => return Admitted::AwaitClose(record),
                 Admission::Gone => {}
+            }
+        }
+    }
+
+    /// The record that an admission came to, once whatever close it has to wait for has ended (H3.9).
+    pub(super) async fn after_closes(
+        self: &Arc<Self>,
+        mut admitted: Admitted,
+        id: &str,
+        epoch: Option<u64>,
+    ) -> Result<Arc<Record>, TurnedAway> {
+        loop {
+            match admitted {
+                Admitted::Record(record) => return Ok(record),
+                Admitted::TurnedAway(why) => return Err(why),
+                Admitted::AwaitClose(record) => {
+                    record.wait_for_successor().await?;
+                    admitted = self.admit(id, epoch);
+                }
             }
         }
     }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::Host;
-use super::directory::Admitted;
+use super::directory::TurnedAway;
 use super::wind_down::{WindDown, deadline_after};
 use crate::api::call::Entry;
 use crate::api::definition::PinnedApi;
 use crate::api::instance::Instance;
 use crate::api::refusal::{Refusal, Unavailable};
-use crate::api::scope::{ChainHold, chain_hold, describe_chain};
+use crate::api::scope::chain_hold;
 use crate::api::seam::{Begin, InstanceSeam, Seam, TurnAnswer, TurnKind, Work, WorkClass, boxed};
 use crate::api::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
 
@@ -199,20 +199,11 @@ impl<T: PinnedApi> PinnedHost<T> {
         if let Some(reason) = pinned_wire::ids::invalid_id_reason(id) {
             return Err(Refusal::InvalidId(reason).into());
         }
-        loop {
-            match self.host.admit(id, None) {
-                Admitted::Record(record) => return Ok(record as Seam),
-                Admitted::Refused(refusal) => return Err(refusal.into()),
-                Admitted::Stopped => return Err(Refusal::NotServing.into()),
-                Admitted::AwaitClose(record) => {
-                    let seam: Seam = Arc::clone(&record) as Seam;
-                    if chain_hold(&seam) != ChainHold::Nothing {
-                        let chain = describe_chain(&seam, TurnKind::Exclusive);
-                        return Err(Refusal::CallChain(chain).into());
-                    }
-                    record.wait_for_successor().await?;
-                }
-            }
+        let admitted = self.host.admit(id, None);
+        match self.host.after_closes(admitted, id, None).await {
+            Ok(record) => Ok(record as Seam),
+            Err(TurnedAway::Refused(refusal)) => Err(refusal.into()),
+            Err(TurnedAway::Stopped) => Err(Refusal::NotServing.into()),
         }
     }
 }

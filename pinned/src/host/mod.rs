@@ -5,6 +5,7 @@
 //! goes, `close` takes it down, and `dispatch` brings requests to it.
 
 pub(crate) mod activation;
+pub(crate) mod authorization;
 pub(crate) mod close;
 pub(crate) mod core;
 pub(crate) mod directory;
@@ -12,6 +13,7 @@ pub(crate) mod dispatch;
 pub(crate) mod env;
 pub(crate) mod fence;
 pub(crate) mod handle;
+pub(crate) mod head;
 pub(crate) mod metrics;
 pub(crate) mod options;
 pub(crate) mod record;

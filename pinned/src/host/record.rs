@@ -21,7 +21,8 @@ use super::turns::Turns;
 use super::wind_down::{OwnSources, View};
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
-use crate::api::seam::OpenStream;
+use crate::api::scope::refuse_wait_for_itself;
+use crate::api::seam::{OpenStream, Seam};
 use crate::durability::EffectLog;
 
 /// One instance of one id.
@@ -267,8 +268,10 @@ impl Record {
         }
     }
 
-    /// Waits for a close that may turn out to keep the placement: whether it still may be waited for (H3.9).
-    pub(super) async fn wait_for_successor(&self) -> Result<(), Refusal> {
+    /// Waits for the end of a close, unless it turns out to hand the placement back (H3.9), or its own teardown is what
+    /// waits.
+    pub(super) async fn wait_for_successor(self: Arc<Self>) -> Result<(), Refusal> {
+        refuse_wait_for_itself(&(Arc::clone(&self) as Seam))?;
         let placed = self.host.env.is_placed();
         let mut refused = false;
         self.wait_until(|record| match &record.lock().phase {

@@ -7,8 +7,10 @@ use axum::response::Response;
 use http::StatusCode;
 use tokio::sync::oneshot;
 
+use super::authorization::run_authorizer;
 use super::core::Host;
-use super::dispatch::{Admission, Asked, into_head, run_authorizer};
+use super::dispatch::Attached;
+use super::head::Identified;
 use super::metrics::Transport;
 use super::record::Record;
 use crate::api::auth::{AuthRejected, Connection, Denied};
@@ -28,21 +30,21 @@ impl Host {
         route: &'static Route,
         id: &str,
         epoch: Option<u64>,
-        asked: Asked,
+        identified: Identified,
     ) -> Response {
-        let Asked {
+        let Identified {
             request,
             attestation,
             origin,
-        } = asked;
-        let mut parts = into_head(request);
+        } = identified;
+        let (mut parts, _body) = request.into_parts();
         // A request that can have no socket constructs nothing.
         let (control, answer) = match SocketControl::open(&mut parts, self.env.domain.clone()) {
             Ok(opened) => opened,
             Err(response) => return response,
         };
-        let admission = match self.enter(id, epoch, Transport::WebSocket).await {
-            Ok(admission) => admission,
+        let attached = match self.attach(id, epoch, Transport::WebSocket).await {
+            Ok(attached) => attached,
             Err(response) => return response,
         };
         let session = Session {
@@ -56,9 +58,9 @@ impl Host {
         };
         let (answered, client) = oneshot::channel::<()>();
         let host = Arc::clone(self);
-        let scope = Scope::entering(Arc::clone(&admission.record) as Seam, origin.clone());
+        let scope = Scope::entering(Arc::clone(&attached.record) as Seam, origin.clone());
         self.env.domain.spawn(async move {
-            let session_end = host.run_session(route, admission, connection, origin, client);
+            let session_end = host.run_session(route, attached, connection, origin, client);
             let response = scope.run(session_end).await;
             // Of no effect where the socket was accepted or refused by then.
             session.control.refuse(response);
@@ -73,7 +75,7 @@ impl Host {
     async fn run_session(
         &self,
         route: &'static Route,
-        admission: Admission,
+        attached: Attached,
         connection: Connection,
         origin: Origin,
         client: oneshot::Receiver<()>,
@@ -84,7 +86,7 @@ impl Host {
         let auth = match route.auth {
             None => None,
             Some(authorize) => {
-                let context = Context::new(Arc::clone(&admission.record) as Seam);
+                let context = Context::new(Arc::clone(&attached.record) as Seam);
                 let authorized = tokio::select! {
                     biased;
                     authorized = run_authorizer(authorize, &context, &connection) => authorized,
@@ -94,7 +96,7 @@ impl Host {
                 match authorized {
                     Ok(output) => Some(output),
                     Err(denied) => {
-                        self.deny_socket(&admission.record, &session, denied).await;
+                        self.deny_socket(&attached.record, &session, denied).await;
                         return empty_response(StatusCode::FORBIDDEN);
                     }
                 }
@@ -105,11 +107,11 @@ impl Host {
         } = connection;
         let call = Call {
             handler: route.spec.handler(),
-            state: RequestState::new(admission.record as Seam, attestation, auth),
+            state: RequestState::new(attached.record as Seam, attestation, auth),
             parts,
             body: RequestBody::Body(Body::empty()),
             origin,
-            entry: admission.entry,
+            entry: attached.entry,
             session: Some(session.clone()),
         };
         let response = (route.handler)(call).await;

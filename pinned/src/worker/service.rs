@@ -17,7 +17,8 @@ use tower_service::Service;
 use super::PinnedWorker;
 use crate::api::call::RequestBody;
 use crate::api::refusal::not_found;
-use crate::host::dispatch::{Dispatch, Sender};
+use crate::host::dispatch::Dispatch;
+use crate::host::head::Sender;
 use crate::routing::Hosts;
 
 /// The namespaces behind an `axum::Router`.

@@ -1,0 +1,106 @@
+//! What the head of a request says before anything is known of its instance: where it goes, and who sends it.
+
+use std::ops::Range;
+
+use http::{HeaderMap, Request};
+
+use super::core::Host;
+use crate::Attestation;
+use crate::api::call::RequestBody;
+use crate::api::headers::find;
+use crate::api::refusal::Refusal;
+use crate::api::scope::Origin;
+
+/// Where in a request's path the id and what follows it stand.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) id: Range<usize>,
+    /// Empty, or from a slash on.
+    pub(crate) rest: Range<usize>,
+}
+
+/// Who makes a request.
+pub(crate) enum Sender {
+    /// Somebody outside; the headers say who vouches for them.
+    Outside,
+    /// An instance of this process: nobody can forge that, so nothing is signed (W14.5).
+    Inside {
+        attestation: Attestation,
+        origin: Origin,
+    },
+}
+
+/// A request whose route and sender are known.
+pub(super) struct Identified {
+    pub(super) request: Request<RequestBody>,
+    pub(super) attestation: Attestation,
+    pub(super) origin: Origin,
+}
+
+impl Host {
+    /// Who calls, and how deep in a chain (H2.1, W8.6, W14.3).
+    pub(super) fn identify(
+        &self,
+        headers: &HeaderMap,
+        sender: Sender,
+    ) -> Result<(Attestation, Origin), Refusal> {
+        match sender {
+            Sender::Inside {
+                attestation,
+                origin,
+            } => Ok((attestation, origin)),
+            Sender::Outside => {
+                let verified = self.verify(headers);
+                if verified.is_none() && self.env.is_placed() {
+                    return Err(Refusal::Unattested);
+                }
+                let attestation = verified.unwrap_or(Attestation::Anonymous);
+                let depth = match &attestation {
+                    Attestation::Instance { depth, .. } => {
+                        u32::try_from(*depth).unwrap_or(u32::MAX)
+                    }
+                    _ => 0,
+                };
+                Ok((attestation, Origin::outside(depth)))
+            }
+        }
+    }
+
+    fn verify(&self, headers: &HeaderMap) -> Option<Attestation> {
+        let token = find(headers, &pinned_wire::headers::ATTESTATION)?
+            .to_str()
+            .ok()?;
+        let session = self
+            .env
+            .placements
+            .as_ref()
+            .and_then(|placements| placements.session_audience());
+        let claims = match &session {
+            Some(session) => self.env.verify(&[session, &self.audience], token),
+            None => self.env.verify(&[&self.audience], token),
+        };
+        claims.map(Attestation::from)
+    }
+}
+
+pub(super) fn valid_id(segment: &str) -> Result<std::borrow::Cow<'_, str>, Refusal> {
+    let id = pinned_wire::ids::decode_id(segment)
+        .map_err(|_| Refusal::InvalidId("id must contain only [A-Za-z0-9._~-]"))?;
+    match pinned_wire::ids::invalid_id_reason(&id) {
+        None => Ok(id),
+        Some(reason) => Err(Refusal::InvalidId(reason)),
+    }
+}
+
+pub(super) fn has_encoded_slash(segment: &str) -> bool {
+    pinned_wire::ids::decode_id(segment).is_ok_and(|id| id.contains('/'))
+}
+
+pub(super) fn placement_epoch(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+    match find(headers, &pinned_wire::headers::EPOCH) {
+        None => Ok(None),
+        Some(value) => pinned_wire::epoch::parse(value.as_bytes())
+            .map(Some)
+            .map_err(|_| Refusal::MalformedEpoch),
+    }
+}
