@@ -251,7 +251,6 @@ impl Host {
         attached: Attached,
         identified: Identified,
     ) -> Answer {
-        let host = Arc::clone(self);
         match route.map(|route| (route, route.auth)) {
             Some((route, None)) => {
                 let Attached { record, entry } = attached;
@@ -269,6 +268,7 @@ impl Host {
             Some((route, Some(authorize))) => {
                 let seam: Seam = Arc::clone(&attached.record) as Seam;
                 let scope = Scope::entering(seam, identified.origin.clone());
+                let host = Arc::clone(self);
                 Answer::Waiting(boxed(scope.run(async move {
                     host.authorize(route, authorize, attached, identified).await
                 })))
@@ -276,20 +276,18 @@ impl Host {
             None => {
                 let seam: Seam = Arc::clone(&attached.record) as Seam;
                 let scope = Scope::entering(seam, identified.origin);
-                Answer::Waiting(boxed(
-                    scope.run(async move { host.serve_wake(attached).await }),
-                ))
+                Answer::Waiting(boxed(scope.run(serve_wake(attached))))
             }
         }
     }
+}
 
-    /// `POST /_wake`: activates without authorizing anybody (H14).
-    async fn serve_wake(&self, attached: Attached) -> Response {
-        match attached.record.wake().await {
-            Ok(true) => json_response(StatusCode::OK, r#"{"ok":true}"#),
-            Ok(false) => json_response(StatusCode::ACCEPTED, r#"{"activating":true}"#),
-            Err(refusal) => refusal.into_response(),
-        }
+/// `POST /_wake`: activates without authorizing anybody (H14).
+async fn serve_wake(attached: Attached) -> Response {
+    match attached.record.wake().await {
+        Ok(true) => json_response(StatusCode::OK, r#"{"ok":true}"#),
+        Ok(false) => json_response(StatusCode::ACCEPTED, r#"{"activating":true}"#),
+        Err(refusal) => refusal.into_response(),
     }
 }
 

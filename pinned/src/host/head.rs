@@ -30,7 +30,7 @@ pub(crate) enum Sender {
     },
 }
 
-/// A request whose route and sender are known.
+/// A request whose sender is known.
 pub(super) struct Identified {
     pub(super) request: Request<RequestBody>,
     pub(super) attestation: Attestation,
