@@ -1,5 +1,10 @@
 //! The domain, real and custom: every test of behaviour runs against both.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a domain is made here out of what it stands for"
+)]
+
 use std::future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
