@@ -14,6 +14,9 @@ const BLESSED: &str = "rustc 1.95.";
 
 const FAIL: &str = "ui/fail";
 
+/// Set for the process that compiles copies of the cases without their messages.
+const COMPILES_COPIES: &str = "PINNED_TEST_COMPILES_COPIES";
+
 #[test]
 fn what_users_write_compiles_without_warnings() {
     trybuild::TestCases::new().pass("ui/pass/*.rs");
@@ -21,6 +24,10 @@ fn what_users_write_compiles_without_warnings() {
 
 #[test]
 fn mistakes_are_named_where_they_stand() {
+    if std::env::var_os(COMPILES_COPIES).is_some() {
+        trybuild::TestCases::new().compile_fail(folder_of_copies().join("*.rs"));
+        return;
+    }
     let compiler = compiler();
     if compiler.starts_with(BLESSED) {
         trybuild::TestCases::new().compile_fail(format!("{FAIL}/*.rs"));
@@ -32,7 +39,8 @@ fn mistakes_are_named_where_they_stand() {
     let copies = copies_without_messages();
     // The variable is for trybuild alone, so the copies are compiled by a process of their own.
     let compiled = Command::new(std::env::current_exe().expect("a test knows its binary"))
-        .args(["--exact", "--ignored", "ui::copies_are_mistakes_too"])
+        .args(["--exact", "ui::mistakes_are_named_where_they_stand"])
+        .env(COMPILES_COPIES, "1")
         .env("TRYBUILD", "overwrite")
         .stdout(Stdio::null())
         .status()
@@ -46,13 +54,6 @@ fn mistakes_are_named_where_they_stand() {
             .collect();
         assert!(missing.is_empty(), "{name:?} is without {missing:?}");
     }
-}
-
-/// Only for [`mistakes_are_named_where_they_stand`] under another compiler, which makes the copies.
-#[test]
-#[ignore = "a part of another test"]
-fn copies_are_mistakes_too() {
-    trybuild::TestCases::new().compile_fail(folder_of_copies().join("*.rs"));
 }
 
 fn compiler() -> String {

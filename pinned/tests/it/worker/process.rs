@@ -1,4 +1,4 @@
-//! A real process: this binary once more, told to serve.
+//! A real process: this binary once more, told by its environment to serve.
 //!
 //! The clock is real here; every wait is for something that happens, with a bound far beyond it.
 
@@ -16,34 +16,29 @@ use tokio_tungstenite::WebSocketStream;
 
 use crate::scene::{Scene, quick, seconds};
 
-const ROLE: &str = "PINNED_TEST_SERVES";
-const DRAIN_MILLIS: &str = "PINNED_TEST_DRAIN_MILLIS";
+/// Set for the process that serves: how long its drain waits.
+const SERVES_WITH_DRAIN_MILLIS: &str = "PINNED_TEST_SERVES_WITH_DRAIN_MILLIS";
 
-/// The other process.
-#[tokio::test]
-#[ignore = "the other tests of this module run it as a process of its own"]
-async fn serves() {
-    if std::env::var_os(ROLE).is_none() {
-        return;
-    }
-    let drain = std::env::var(DRAIN_MILLIS)
-        .expect("set")
-        .parse()
-        .expect("milliseconds");
+/// The test that [`Server::start`] runs once more in the process that serves.
+const SERVES: &str = "worker::process::it_says_what_it_serves_and_answers_probes";
+
+/// Serves until told to end, in the process that [`Server::start`] made for that. Whether this is that process.
+async fn serves() -> bool {
+    let Ok(drain) = std::env::var(SERVES_WITH_DRAIN_MILLIS) else {
+        return false;
+    };
     let scene = Scene::default();
     for place in ["work", "stream"] {
         scene.hold(place);
     }
+    let drain = drain.parse().expect("milliseconds");
     let builder = scene
         .worker(quick())
         .bind(([127, 0, 0, 1], 0))
         .drain_deadline(Duration::from_millis(drain));
-    builder
-        .build()
-        .expect("a valid worker")
-        .serve()
-        .await
-        .expect("a clean end");
+    let worker = builder.build().expect("a valid worker");
+    worker.serve().await.expect("a clean end");
+    true
 }
 
 /// A process that serves, killed when this is dropped.
@@ -57,14 +52,8 @@ struct Server {
 impl Server {
     async fn start(drain: Duration) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this binary"))
-            .args([
-                "--exact",
-                "worker::process::serves",
-                "--ignored",
-                "--nocapture",
-            ])
-            .env(ROLE, "1")
-            .env(DRAIN_MILLIS, drain.as_millis().to_string())
+            .args(["--exact", SERVES, "--nocapture"])
+            .env(SERVES_WITH_DRAIN_MILLIS, drain.as_millis().to_string())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
@@ -203,6 +192,9 @@ async fn read_some(connection: &mut TcpStream) -> String {
 
 #[tokio::test]
 async fn it_says_what_it_serves_and_answers_probes() {
+    if serves().await {
+        return;
+    }
     // W1.6, W13.2
     let mut server = Server::start(seconds(30)).await;
     let banner = &server.banner;
