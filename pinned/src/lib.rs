@@ -37,7 +37,7 @@
 //!
 //! | Feature | default? | what it adds |
 //! |---|---|---|
-//! | `metrics` | no | [`WorkerBuilder::metrics`]: `/metrics` in the Prometheus text format |
+//! | `metrics` | no | `WorkerBuilder::metrics`: `/metrics` in the Prometheus text format |
 
 mod api;
 pub mod domain;
@@ -47,7 +47,6 @@ mod fleet;
 mod host;
 pub mod lease;
 mod registry;
-mod routing;
 mod worker;
 pub mod ws;
 

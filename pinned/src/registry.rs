@@ -3,54 +3,76 @@
 //! `#[pinned_api("/ns")]` submits a [`Registration`] with the `inventory` crate; the linker gathers them.
 
 use crate::api::definition::{Blueprint, PinnedApi};
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::worker::{PinnedWorker, WorkerBuilder};
 
 /// What an annotated struct with a namespace leaves for the worker to find.
 #[doc(hidden)]
 pub struct Registration {
-    pub(crate) blueprint: fn() -> Blueprint,
-    pub(crate) module: &'static str,
-    pub(crate) file: &'static str,
-    pub(crate) line: u32,
-    pub(crate) package: &'static str,
+    blueprint: fn() -> Blueprint,
+    module: &'static str,
+    file: &'static str,
+    line: u32,
 }
 
 impl Registration {
     /// Used by generated code alone.
-    pub const fn new<T: PinnedApi>(
-        module: &'static str,
-        file: &'static str,
-        line: u32,
-        package: &'static str,
-    ) -> Self {
+    pub const fn new<T: PinnedApi>(module: &'static str, file: &'static str, line: u32) -> Self {
         Self {
             blueprint: Blueprint::of::<T>,
             module,
             file,
             line,
-            package,
         }
     }
 
     fn place(&self) -> String {
-        format!(
-            "{} ({}:{}, crate {})",
-            (self.blueprint)().type_name,
-            self.file,
-            self.line,
-            self.package
-        )
+        let Blueprint {
+            type_name, package, ..
+        } = (self.blueprint)();
+        format!("{type_name} ({}:{}, crate {package})", self.file, self.line)
     }
 }
 
 inventory::collect!(Registration);
 
-/// All registrations, by namespace.
+impl PinnedWorker {
+    /// A worker of every annotated struct that is linked in, set up from the environment.
+    ///
+    /// | variable | meaning | default |
+    /// |---|---|---|
+    /// | `PORT` | where [`PinnedWorker::serve`] listens | 8000 |
+    /// | `BIND` | on which address | 0.0.0.0 |
+    /// | `PINBOARD_URL` | the control plane; an error in this version, which serves in local mode alone | none |
+    ///
+    /// Local mode is dev mode: it logs a warning, and is refused when `NODE_ENV`, `ENVIRONMENT` or `APP_ENV` says
+    /// `production` or `prod`, unless `PINBOARD_ALLOW_DEV_IN_PRODUCTION=1`.
+    ///
+    /// A struct is found when the linker keeps it. It keeps whatever a binary refers to; a library crate of which
+    /// nothing at all is used may be dropped whole, and [`link!`](crate::link) prevents that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateNamespace`] when two structs claim one namespace, [`Error::Config`] for a malformed setting, and
+    /// when no struct is linked in.
+    pub fn from_registry() -> Result<Self> {
+        Self::builder().hosts_from_registry().environment().build()
+    }
+}
+
+impl WorkerBuilder {
+    /// Mounts every annotated struct that is linked in and has a namespace.
+    pub fn hosts_from_registry(self) -> Self {
+        self.registry(registered)
+    }
+}
+
+/// All registered structs, by namespace.
 ///
 /// # Errors
 ///
 /// [`Error::DuplicateNamespace`], which names both structs.
-pub(crate) fn registered() -> Result<Vec<&'static Registration>, Error> {
+fn registered() -> Result<Vec<Blueprint>> {
     let mut all: Vec<&'static Registration> = inventory::iter::<Registration>.into_iter().collect();
     // The linker's order means nothing; this one is the same in every build.
     all.sort_by_key(|registration| {
@@ -68,5 +90,8 @@ pub(crate) fn registered() -> Result<Vec<&'static Registration>, Error> {
             )));
         }
     }
-    Ok(all)
+    Ok(all
+        .into_iter()
+        .map(|registration| (registration.blueprint)())
+        .collect())
 }

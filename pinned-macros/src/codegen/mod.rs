@@ -60,6 +60,7 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
 
             impl #impl_generics #private::PinnedApi for #self_ty #where_clause {
                 const NAMESPACE: ::core::option::Option<&'static ::core::primitive::str> = #namespace_value;
+                const PACKAGE: &'static ::core::primitive::str = ::core::env!("CARGO_PKG_NAME");
                 const OPTIONS: #private::DeclaredOptions = #options;
                 const ROUTES: &'static [#private::Route] = &[#(#routes),*];
                 #setup
@@ -125,7 +126,6 @@ fn registration(target: &Target) -> TokenStream {
             #private::Registration::new::<#self_ty>(
                 ::core::module_path!(),
                 #place,
-                ::core::env!("CARGO_PKG_NAME"),
             )
         }
     }

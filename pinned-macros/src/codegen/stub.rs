@@ -21,6 +21,7 @@ pub(crate) fn stub(target: &Target) -> TokenStream {
             impl #impl_generics #private::PinnedApi for #self_ty #where_clause {
                 const NAMESPACE: ::core::option::Option<&'static ::core::primitive::str> =
                     ::core::option::Option::None;
+                const PACKAGE: &'static ::core::primitive::str = "";
                 const OPTIONS: #private::DeclaredOptions = #private::DeclaredOptions::NONE;
                 const ROUTES: &'static [#private::Route] = &[];
                 fn setup(

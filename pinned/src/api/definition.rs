@@ -73,6 +73,10 @@ pub trait PinnedApi: Sized + Send + Sync + 'static {
     /// The namespace of the attribute, or `None` for a type that is mounted by hand.
     const NAMESPACE: Option<&'static str>;
 
+    /// The crate that the type is in.
+    #[doc(hidden)]
+    const PACKAGE: &'static str;
+
     #[doc(hidden)]
     const OPTIONS: DeclaredOptions;
 
@@ -110,6 +114,7 @@ type StatsFn = fn(&AnyValue) -> Option<Result<Value, serde_json::Error>>;
 pub(crate) struct Blueprint {
     pub(crate) type_name: &'static str,
     pub(crate) type_id: fn() -> TypeId,
+    pub(crate) package: &'static str,
     pub(crate) namespace: Option<&'static str>,
     pub(crate) options: DeclaredOptions,
     pub(crate) routes: &'static [Route],
@@ -124,6 +129,7 @@ impl Blueprint {
         Self {
             type_name: type_name::<T>(),
             type_id: TypeId::of::<T>,
+            package: T::PACKAGE,
             namespace: T::NAMESPACE,
             options: T::OPTIONS,
             routes: T::ROUTES,

@@ -20,7 +20,7 @@ use crate::domain::{TaskError, TaskHandle};
 use crate::host::core::Host;
 use crate::host::env::CallTransport;
 use crate::host::head::Sender;
-use crate::routing::Hosts;
+use crate::host::hosts::Hosts;
 
 /// A call runs on its caller's stack, which costs no task. Every so many calls of a chain go to a task of their own,
 /// so that a chain of any allowed depth fits the stack of a thread.

@@ -1,9 +1,9 @@
-//! From a path to the host that serves it.
+//! The hosts of a worker: from a path to the one that serves it.
 
 use std::sync::Arc;
 
-use crate::host::core::Host;
-use crate::host::head::Target;
+use super::core::Host;
+use super::head::Target;
 
 /// The hosts of a worker, by namespace.
 pub(crate) struct Hosts {

@@ -14,6 +14,7 @@ pub(crate) mod env;
 pub(crate) mod fence;
 pub(crate) mod handle;
 pub(crate) mod head;
+pub(crate) mod hosts;
 pub(crate) mod metrics;
 pub(crate) mod options;
 pub(crate) mod record;

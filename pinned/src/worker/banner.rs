@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use super::PinnedWorker;
-use crate::registry;
 
 /// Says what is served, where, and from which crates: a struct that is missing is seen at once.
 pub(super) fn show(worker: &PinnedWorker, address: Option<SocketAddr>) {
@@ -39,10 +38,8 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
         let blueprint = &host.blueprint;
         let _ = writeln!(
             text,
-            "  {}  {}{}",
-            host.namespace,
-            blueprint.type_name,
-            package_of(&host.namespace, blueprint.type_name)
+            "  {}  {}  (crate {})",
+            host.namespace, blueprint.type_name, blueprint.package
         );
         let routes: BTreeSet<(&str, String)> = blueprint
             .routes
@@ -65,18 +62,4 @@ fn place(address: SocketAddr) -> String {
     } else {
         format!("http://{address}")
     }
-}
-
-/// The crate that a registered struct comes from.
-fn package_of(namespace: &str, type_name: &str) -> String {
-    registry::registered()
-        .ok()
-        .into_iter()
-        .flatten()
-        .find(|registration| {
-            let blueprint = (registration.blueprint)();
-            blueprint.namespace == Some(namespace) && blueprint.type_name == type_name
-        })
-        .map(|registration| format!("  (crate {})", registration.package))
-        .unwrap_or_default()
 }

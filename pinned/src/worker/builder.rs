@@ -16,10 +16,9 @@ use crate::error::{Error, Result};
 use crate::fleet::local::LocalTransport;
 use crate::host::core::Host;
 use crate::host::env::{Placements, WorkerEnv};
+use crate::host::hosts::Hosts;
 use crate::host::options::HostOptions;
 use crate::lease::{Lease, LeaseSettings};
-use crate::registry;
-use crate::routing::Hosts;
 
 /// A worker that is being put together. Mistakes are reported by [`WorkerBuilder::build`].
 ///
@@ -40,7 +39,8 @@ use crate::routing::Hosts;
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct WorkerBuilder {
     mounts: Vec<(Blueprint, HostOptions)>,
-    registry: bool,
+    /// Finds the structs that are mounted besides.
+    registry: Option<fn() -> Result<Vec<Blueprint>>>,
     environment: Option<Environment>,
     address: Option<SocketAddr>,
     drain_deadline: Duration,
@@ -59,7 +59,7 @@ impl WorkerBuilder {
     pub(super) fn new() -> Self {
         Self {
             mounts: Vec::new(),
-            registry: false,
+            registry: None,
             environment: None,
             address: None,
             // Two lease terms of a control plane (W13.2).
@@ -87,9 +87,9 @@ impl WorkerBuilder {
         self
     }
 
-    /// Mounts every annotated struct that is linked in and has a namespace.
-    pub fn hosts_from_registry(mut self) -> Self {
-        self.registry = true;
+    /// Mounts what `registry` finds, after what is mounted by hand.
+    pub(crate) fn registry(mut self, registry: fn() -> Result<Vec<Blueprint>>) -> Self {
+        self.registry = Some(registry);
         self
     }
 
@@ -171,11 +171,10 @@ impl WorkerBuilder {
     ///
     /// [`Error::Config`] and [`Error::DuplicateNamespace`], with what is expected.
     pub fn build(mut self) -> Result<PinnedWorker> {
-        if self.registry {
-            for registration in registry::registered()? {
-                let blueprint = (registration.blueprint)();
-                self.mounts.push((blueprint, HostOptions::new()));
-            }
+        if let Some(registry) = self.registry {
+            let found = registry()?.into_iter();
+            self.mounts
+                .extend(found.map(|blueprint| (blueprint, HostOptions::new())));
         }
         if self.mounts.is_empty() {
             return Err(nothing_hosted());
@@ -284,7 +283,7 @@ impl fmt::Debug for WorkerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerBuilder")
             .field("mounts", &self.mounts.len())
-            .field("registry", &self.registry)
+            .field("registry", &self.registry.is_some())
             .field("address", &self.address)
             .finish_non_exhaustive()
     }

@@ -23,12 +23,12 @@ use std::time::Duration;
 
 use crate::api::definition::PinnedApi;
 use crate::domain::Domain;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::host::core::Host;
 use crate::host::env::WorkerEnv;
 use crate::host::handle::PinnedHost;
+use crate::host::hosts::Hosts;
 use crate::lease::Lease;
-use crate::routing::Hosts;
 
 pub use builder::WorkerBuilder;
 pub use lifespan::RunningWorker;
@@ -68,28 +68,6 @@ struct Settings {
 }
 
 impl PinnedWorker {
-    /// A worker of every annotated struct that is linked in, set up from the environment.
-    ///
-    /// | variable | meaning | default |
-    /// |---|---|---|
-    /// | `PORT` | where [`PinnedWorker::serve`] listens | 8000 |
-    /// | `BIND` | on which address | 0.0.0.0 |
-    /// | `PINBOARD_URL` | the control plane; an error in this version, which serves in local mode alone | none |
-    ///
-    /// Local mode is dev mode: it logs a warning, and is refused when `NODE_ENV`, `ENVIRONMENT` or `APP_ENV` says
-    /// `production` or `prod`, unless `PINBOARD_ALLOW_DEV_IN_PRODUCTION=1`.
-    ///
-    /// A struct is found when the linker keeps it. It keeps whatever a binary refers to; a library crate of which
-    /// nothing at all is used may be dropped whole, and [`link!`](crate::link) prevents that.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DuplicateNamespace`] when two structs claim one namespace, [`Error::Config`] for a malformed setting, and
-    /// when no struct is linked in.
-    pub fn from_registry() -> Result<Self> {
-        Self::builder().hosts_from_registry().environment().build()
-    }
-
     /// A worker that is put together by hand.
     pub fn builder() -> WorkerBuilder {
         WorkerBuilder::new()

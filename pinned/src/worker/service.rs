@@ -19,7 +19,7 @@ use crate::api::call::RequestBody;
 use crate::api::refusal::not_found;
 use crate::host::dispatch::Dispatch;
 use crate::host::head::Sender;
-use crate::routing::Hosts;
+use crate::host::hosts::Hosts;
 
 /// The namespaces behind an `axum::Router`.
 #[derive(Clone)]
