@@ -16,13 +16,19 @@ fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The file that `turns` or `pinned/src/host/turns.rs` stands for.
-fn file_of(name: &str) -> String {
+/// What `turns` or `pinned/src/host/turns.rs` stands for: a file, or all files of a module that has a folder.
+fn source_of(name: &str) -> String {
     if name.ends_with(".rs") {
-        name.to_owned()
-    } else {
-        format!("pinned/tests/it/{name}.rs")
+        return read(name);
     }
+    let module = format!("pinned/tests/it/{name}");
+    let Ok(folder) = fs::read_dir(root().join(&module)) else {
+        return read(&format!("{module}.rs"));
+    };
+    folder
+        .map(|file| file.expect("a folder can be listed").path())
+        .map(|path| fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}")))
+        .collect()
 }
 
 #[test]
@@ -44,7 +50,7 @@ fn every_test_that_the_guarantees_name_exists() {
             .collect();
         assert!(!named.is_empty(), "S{number} names no test");
         for (file, test) in named {
-            let source = read(&file_of(file));
+            let source = source_of(file);
             assert!(
                 source.contains(&format!("fn {test}(")),
                 "S{number}: {file} has no test {test}"
