@@ -190,6 +190,7 @@ impl AuthRejected {
 ///
 /// `?` turns any error into a fault: it is logged, and the caller sees 503 `authorization failed` without its text
 /// (H2.15). The other ways are deliberate, and are answered as they say.
+#[non_exhaustive]
 pub enum Denied {
     /// 401 or 403 (H2.8, H2.9).
     Rejected(AuthRejected),

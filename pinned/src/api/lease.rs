@@ -4,10 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::time::Instant;
-
 use super::seam::Seam;
-use crate::domain::Domain;
 use crate::lease::{LeaseSettings, ZeroBuffer};
 
 /// A wind-down callback: the deadline as wall time, or `None` when there is none (any more).
@@ -70,7 +67,7 @@ impl InstanceLease {
     /// The earliest deadline of those in force; `None` when not winding down, or when no source has one.
     pub fn eviction_deadline(&self) -> Option<SystemTime> {
         let at = self.seam.eviction_deadline()?;
-        Some(wall_time(self.seam.domain(), at))
+        Some(self.seam.domain().wall_time(at))
     }
 
     /// Asks this very instance to wind down: it closes once idle, and is cut off after `deadline` if there is one.
@@ -93,15 +90,6 @@ impl InstanceLease {
         self.seam.worker_lease().configure(settings.worker)?;
         self.seam.configure_hooks(settings.hooks);
         Ok(())
-    }
-}
-
-/// The wall time of a moment, as far as the wall clock can be trusted now.
-pub(crate) fn wall_time(domain: &Domain, at: Instant) -> SystemTime {
-    let (wall, now) = (domain.now(), domain.monotonic());
-    match at.checked_duration_since(now) {
-        Some(left) => wall + left,
-        None => wall.checked_sub(now - at).unwrap_or(SystemTime::UNIX_EPOCH),
     }
 }
 

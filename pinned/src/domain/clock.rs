@@ -10,14 +10,14 @@ use super::handle::World;
 use super::{Domain, Event};
 
 /// As far ahead as a deadline can be: some thirty years, so that no duration overflows the clock.
-const FAR_FUTURE: Duration = Duration::from_secs(86_400 * 365 * 30);
+pub(crate) const FAR_FUTURE: Duration = Duration::from_secs(86_400 * 365 * 30);
 
 /// The time given to [`Domain::timeout`] ran out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the time limit has passed")]
 pub struct Elapsed;
 
-/// `from + after`, where a longer time than any process lives is cut to [`FAR_FUTURE`].
+/// `from + after`, where an `after` beyond [`FAR_FUTURE`] counts as that.
 pub(crate) fn saturating_add(from: Instant, after: Duration) -> Instant {
     from + after.min(FAR_FUTURE)
 }
@@ -42,6 +42,15 @@ impl Domain {
         match &self.world {
             World::Real(_) => Instant::now(),
             World::Custom(backend) => backend.monotonic(),
+        }
+    }
+
+    /// What the wall clock shows when the monotonic clock reads `at`, as far as that can be known now.
+    pub(crate) fn wall_time(&self, at: Instant) -> SystemTime {
+        let (wall, now) = (self.now(), self.monotonic());
+        match at.checked_duration_since(now) {
+            Some(left) => wall + left,
+            None => wall.checked_sub(now - at).unwrap_or(SystemTime::UNIX_EPOCH),
         }
     }
 

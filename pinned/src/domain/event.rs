@@ -67,6 +67,18 @@ impl Event {
     }
 }
 
+/// Waits until `done` holds. It is looked at again whenever `changed` notifies its waiters.
+pub(crate) async fn until(changed: &Notify, mut done: impl FnMut() -> bool) {
+    loop {
+        // Taken before the look, as in `Event::wait`.
+        let changed = changed.notified();
+        if done() {
+            return;
+        }
+        changed.await;
+    }
+}
+
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event")

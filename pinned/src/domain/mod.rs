@@ -27,8 +27,9 @@ mod tests;
 
 pub use backend::{DomainBackend, SpawnedTask};
 pub use clock::Elapsed;
-pub(crate) use clock::saturating_add;
+pub(crate) use clock::{FAR_FUTURE, saturating_add};
 pub use event::Event;
+pub(crate) use event::until;
 pub use handle::Domain;
 pub use rng::{EmptyLabel, Rng, RngStreams};
 pub(crate) use task::panic_message;

@@ -16,7 +16,7 @@ use super::routes::RouteTable;
 use super::timers::Timers;
 use super::wind_down::Drains;
 use crate::api::definition::Blueprint;
-use crate::domain::TaskHandle;
+use crate::domain::{TaskHandle, until};
 use crate::error::Error;
 
 /// One namespace on one worker: the directory of its instances, and all that governs them together.
@@ -153,28 +153,15 @@ impl Host {
     }
 
     pub(crate) async fn wait_empty(&self) {
-        loop {
-            let changed = self.changed.notified();
-            let mut changed = std::pin::pin!(changed);
-            changed.as_mut().enable();
-            if self.is_empty() {
-                return;
-            }
-            changed.await;
-        }
+        until(&self.changed, || self.is_empty()).await;
     }
 
     /// Waits until the host's own drain has left nothing, or is lifted, whatever a control plane asks for besides.
     pub(crate) async fn wait_drained(&self) {
-        loop {
-            let changed = self.changed.notified();
-            let mut changed = std::pin::pin!(changed);
-            changed.as_mut().enable();
-            if self.is_empty() || self.drains.lock().host.is_none() {
-                return;
-            }
-            changed.await;
-        }
+        until(&self.changed, || {
+            self.is_empty() || self.drains.lock().host.is_none()
+        })
+        .await;
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -167,10 +167,6 @@ impl Host {
     }
 
     /// The route of a request, which carries the parameters of its path then; `None` is the wake-up (H1.13).
-    #[allow(
-        clippy::result_large_err,
-        reason = "the error is the answer, made and sent once"
-    )]
     fn route(
         &self,
         target: &Target,

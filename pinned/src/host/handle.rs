@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::core::Host;
 use super::directory::TurnedAway;
-use super::wind_down::{WindDown, deadline_after};
+use super::wind_down::WindDown;
 use crate::api::call::Entry;
 use crate::api::definition::PinnedApi;
 use crate::api::instance::Instance;
@@ -16,6 +16,7 @@ use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::chain_hold;
 use crate::api::seam::{Begin, InstanceSeam, Seam, TurnAnswer, TurnKind, Work, WorkClass, boxed};
 use crate::api::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
+use crate::domain::saturating_add;
 
 /// One namespace of a worker, typed: calls into its instances without HTTP, and what governs them.
 ///
@@ -145,7 +146,7 @@ impl<T: PinnedApi> PinnedHost<T> {
     pub fn wind_down(&self, id: &str, deadline: Option<Duration>) {
         let now = self.host.env.domain.monotonic();
         let asked = deadline.map(|after| WindDown {
-            deadline: Some(deadline_after(now, after)),
+            deadline: Some(saturating_add(now, after)),
         });
         self.host.wind_down(id, asked);
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::api::definition::DeclaredOptions;
+use crate::domain::FAR_FUTURE;
 use crate::error::Error;
 
 /// How instances of one namespace are hosted.
@@ -147,9 +148,6 @@ pub(crate) struct Resolved {
     pub(crate) max_waiting: usize,
 }
 
-/// Deadlines further away than this are taken to be this far: it keeps every sum of times in range.
-pub(crate) const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
-
 impl Resolved {
     fn check(&self) -> Result<(), Error> {
         let positive = [
@@ -168,7 +166,7 @@ impl Resolved {
             ("activation_queue_deadline", self.activation_queue_deadline),
             ("turn_timeout", self.turn_timeout),
         ];
-        if let Some((option, _)) = bounded.iter().find(|(_, value)| *value > FOREVER) {
+        if let Some((option, _)) = bounded.iter().find(|(_, value)| *value > FAR_FUTURE) {
             return Err(Error::option(option, "must be at most 30 years"));
         }
         let counts = [

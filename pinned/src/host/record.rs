@@ -23,6 +23,7 @@ use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
 use crate::api::scope::refuse_wait_for_itself;
 use crate::api::seam::{OpenStream, Seam};
+use crate::domain::until;
 use crate::durability::EffectLog;
 
 /// One instance of one id.
@@ -257,15 +258,7 @@ impl Record {
 
     /// Waits until `done` holds; it is looked at again after each change.
     pub(super) async fn wait_until(&self, mut done: impl FnMut(&Self) -> bool) {
-        loop {
-            let changed = self.changed.notified();
-            let mut changed = std::pin::pin!(changed);
-            changed.as_mut().enable();
-            if done(self) {
-                return;
-            }
-            changed.await;
-        }
+        until(&self.changed, || done(self)).await;
     }
 
     /// Waits for the end of a close, unless it turns out to hand the placement back (H3.9), or its own teardown is what

@@ -132,10 +132,7 @@ impl Timers {
             .first_key_value()
             .map(|((at, _), _)| self.tick_after(*at));
         let deadline = sets.deadlines.first_key_value().map(|((at, _), _)| *at);
-        match (idle, deadline) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        idle.into_iter().chain(deadline).min()
     }
 
     /// The first tick at or after `at`.

@@ -9,9 +9,8 @@ use tokio::time::Instant;
 
 use super::close::{CloseJob, CloseKind};
 use super::core::Host;
-use super::options::FOREVER;
 use super::record::{Phase, Record, State};
-use crate::api::lease::wall_time;
+use crate::domain::saturating_add;
 
 /// What one source asks for: a wind-down, with a deadline if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +54,7 @@ impl View {
             None => self,
             Some(asked) => Self {
                 winding_down: true,
-                deadline: match (self.deadline, asked.deadline) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (a, b) => a.or(b),
-                },
+                deadline: earliest(self.deadline, asked.deadline),
             },
         }
     }
@@ -66,6 +62,11 @@ impl View {
     pub(super) fn is_past(&self, now: Instant) -> bool {
         self.deadline.is_some_and(|deadline| now >= deadline)
     }
+}
+
+/// The earlier of two deadlines, of which either may be missing.
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 /// The drains of a whole host: its own, and the one that a control plane echoes (H10.4).
@@ -90,11 +91,6 @@ impl Drains {
 pub(crate) enum DrainSource {
     Host,
     Server,
-}
-
-/// `now + after`, however far that is.
-pub(crate) fn deadline_after(now: Instant, after: Duration) -> Instant {
-    now + after.min(FOREVER)
 }
 
 impl Record {
@@ -125,14 +121,11 @@ impl Record {
     /// The instance's own request: it never loosens (H10.2).
     pub(super) fn wind_down_locally(self: &Arc<Self>, after: Option<Duration>) {
         let now = self.now();
-        let asked = after.map(|after| deadline_after(now, after));
+        let asked = after.map(|after| saturating_add(now, after));
         let mut state = self.lock();
         let known = state.local().and_then(|local| local.deadline);
         let local = WindDown {
-            deadline: match (known, asked) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
+            deadline: earliest(known, asked),
         };
         state.sources.get_or_insert_default().local = Some(local);
         drop(state);
@@ -225,7 +218,7 @@ impl Record {
             };
             state.reporting = true;
             drop(state);
-            let deadline = view.deadline.map(|at| wall_time(&self.host.env.domain, at));
+            let deadline = view.deadline.map(|at| self.host.env.domain.wall_time(at));
             if catch_unwind(AssertUnwindSafe(|| hook(deadline))).is_err() {
                 self.host.metrics.callback_failed("on_wind_down");
                 tracing::error!(

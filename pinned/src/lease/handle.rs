@@ -69,12 +69,7 @@ impl Lease {
     #[must_use]
     pub fn expires_at(&self) -> Option<SystemTime> {
         let deadline = self.expires_at_monotonic()?;
-        let now = self.shared.domain.monotonic();
-        let wall = self.shared.domain.now();
-        match deadline.checked_duration_since(now) {
-            Some(remaining) => wall.checked_add(remaining),
-            None => wall.checked_sub(now - deadline),
-        }
+        Some(self.shared.domain.wall_time(deadline))
     }
 
     /// When the lease expires, on the monotonic clock; `None` without an acknowledgement.

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use super::service::{WorkerAnswer, WorkerService};
 use super::split::split;
-use crate::domain::Domain;
+use crate::domain::{Domain, until};
 
 /// How long a connection may go without beginning a request, once over: one that never began any is cut off, which
 /// bounds slow heads; an idle one is told goodbye. Longer than the 60 s for which proxies commonly keep theirs.
@@ -165,13 +165,7 @@ impl Open {
     }
 
     async fn wait_empty(&self) {
-        loop {
-            let emptied = self.empty.notified();
-            if self.connections.lock().open.is_empty() {
-                return;
-            }
-            emptied.await;
-        }
+        until(&self.empty, || self.connections.lock().open.is_empty()).await;
     }
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::PinnedWorker;
-use crate::host::wind_down::{DrainSource, WindDown, deadline_after};
+use crate::domain::saturating_add;
+use crate::host::wind_down::{DrainSource, WindDown};
 
 impl PinnedWorker {
     /// Drains every host: no new activations, idle instances close now, busy ones when they are done, and what is left
@@ -17,7 +18,7 @@ impl PinnedWorker {
     pub async fn drain(&self, deadline: Option<Duration>) {
         let now = self.core.env.domain.monotonic();
         let drain = WindDown {
-            deadline: deadline.map(|after| deadline_after(now, after)),
+            deadline: deadline.map(|after| saturating_add(now, after)),
         };
         tracing::info!(target: "pinned::worker", ?deadline, "drain begun");
         self.apply_drain(DrainSource::Host, Some(drain));
@@ -61,7 +62,7 @@ impl PinnedWorker {
     pub fn server_drain(&self, drain: Option<Option<Duration>>) {
         let now = self.core.env.domain.monotonic();
         let asked = drain.map(|deadline| WindDown {
-            deadline: deadline.map(|after| deadline_after(now, after)),
+            deadline: deadline.map(|after| saturating_add(now, after)),
         });
         let news = if asked.is_some() { "begun" } else { "revoked" };
         tracing::info!(target: "pinned::worker", deadline = ?drain.flatten(), "server drain {news}");

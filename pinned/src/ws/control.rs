@@ -33,10 +33,6 @@ impl SocketControl {
     ///
     /// # Errors
     /// The whole answer, for a request that cannot have a socket: 426 or 400.
-    #[allow(
-        clippy::result_large_err,
-        reason = "the error is the answer, made and sent once"
-    )]
     pub(crate) fn open(
         parts: &mut Parts,
         domain: Domain,
