@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use pinned::durability::{Durability, EffectLog, LogError};
+use pinned::BoxError;
+use pinned::durability::{Durability, EffectLog};
 use tokio::sync::watch;
 
 use crate::valve::Valve;
@@ -184,7 +185,7 @@ impl EffectLog for BarrierLog {
         self.epochs.lock().push(epoch);
     }
 
-    fn wait(&self) -> BoxFuture<'static, Result<(), LogError>> {
+    fn wait(&self) -> BoxFuture<'static, Result<(), BoxError>> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             shared.valve.pass().await;

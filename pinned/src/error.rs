@@ -1,6 +1,9 @@
-//! Errors of construction and of serving.
+//! The errors of a worker, and errors in general.
 
 use std::fmt;
+
+/// Any error, boxed.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// The result of building or serving a worker.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -56,4 +59,11 @@ impl std::error::Error for Error {
             _ => None,
         }
     }
+}
+
+/// An error and what caused it, outermost first.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }

@@ -30,8 +30,12 @@
 //! | choose how handlers run | [`Instance`], [`ReadTurn`], [`WriteTurn`] |
 //! | authorize requests | [`Auth`], [`Connection`], [`Denied`] |
 //! | know what an instance may ask of its host | [`Context`], [`InstanceLease`], [`Cluster`] |
+//! | talk over WebSockets | [`ws`] |
 //! | serve | [`PinnedWorker`], [`WorkerBuilder`], [`HostOptions`] |
+//! | call instances from code of the same process | [`PinnedHost`] |
 //! | see what a host answers itself | [`Refusal`] |
+//! | follow the worker's lease | [`lease`] |
+//! | take time, tasks and randomness from one place | [`domain`] |
 //!
 //! ## Features
 //!
@@ -40,6 +44,7 @@
 //! | `metrics` | no | `WorkerBuilder::metrics`: `/metrics` in the Prometheus text format |
 
 mod api;
+mod authoring;
 pub mod domain;
 pub mod durability;
 mod error;
@@ -50,12 +55,11 @@ mod registry;
 mod worker;
 pub mod ws;
 
-mod authoring;
-
 /// The `axum` whose extractors and responses handlers take, for programs that do not name it as a dependency.
 pub use ::axum;
 pub use ::axum::Json;
 pub use pinned_wire as wire;
+#[doc(inline)]
 pub use pinned_wire::attestation::Caller as Attestation;
 
 pub use crate::api::auth::{Auth, AuthRejected, AuthReturn, Connection, Denied};
@@ -67,14 +71,14 @@ pub use crate::api::context::Context;
 pub use crate::api::definition::PinnedApi;
 pub use crate::api::instance::Instance;
 pub use crate::api::lease::{InstanceLease, InstanceLeaseSettings};
-pub use crate::api::lifespan::{BoxError, IntoSetupError, SetupError, SetupReturn, TeardownReturn};
+pub use crate::api::lifespan::{IntoSetupError, SetupError, SetupReturn, TeardownReturn};
 pub use crate::api::refusal::{Refusal, Unavailable};
 pub use crate::api::route::{Method, RouteAuth, RouteSpec};
 pub use crate::api::socket::{SocketFailure, SocketReturn};
 pub use crate::api::task::{EvictionRequested, TaskOutput};
 pub use crate::api::turn::{ReadTurn, WriteTurn};
 pub use crate::authoring::{authorize, lifespan, pinned_api, route, stats};
-pub use crate::error::{Error, Result};
+pub use crate::error::{BoxError, Error, Result};
 #[doc(hidden)]
 pub use crate::host::env::Placements;
 pub use crate::host::handle::PinnedHost;
@@ -101,11 +105,10 @@ pub mod __private {
     };
     pub use crate::api::handler::HandlerFuture;
     pub use crate::api::instance::Instance;
-    pub use crate::api::lifespan::{
-        BoxError, SetupError, SetupReturn, TeardownReturn, default_setup,
-    };
+    pub use crate::api::lifespan::{SetupError, SetupReturn, TeardownReturn, default_setup};
     pub use crate::api::route::{AuthFn, HandlerFn, Method, Route, RouteAuth, RouteSpec};
     pub use crate::api::socket::SocketReturn;
+    pub use crate::error::BoxError;
     pub use crate::registry::Registration;
     pub use crate::ws::FromUpgrade;
 

@@ -13,10 +13,10 @@ use http::{Extensions, HeaderMap, Method, StatusCode, Uri};
 use serde::Serialize;
 
 use super::call::RequestState;
-use super::lifespan::BoxError;
 use super::refusal::internal_error;
 use super::socket::{Session, SocketFailure};
 use crate::Attestation;
+use crate::error::BoxError;
 use crate::ws::SocketError;
 
 /// What an authorizer sees of a request, before the instance exists (H2.6).

@@ -12,8 +12,8 @@ use http_body_util::BodyExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::lifespan::BoxError;
 use super::seam::Seam;
+use crate::error::BoxError;
 
 /// How deep a chain of calls may go (W14.3).
 pub const MAX_CALL_DEPTH: u32 = 50;

@@ -9,8 +9,9 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::context::Context;
-use super::lifespan::{BoxError, SetupError};
+use super::lifespan::SetupError;
 use super::route::{Route, RouteSpec};
+use crate::error::BoxError;
 
 /// The options of a block's attribute; `None` is the host's default (H16.1).
 #[doc(hidden)]

@@ -8,16 +8,7 @@ use http::StatusCode;
 
 use super::definition::PinnedApi;
 use super::refusal::detail_response;
-
-/// Any error, boxed.
-pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
-
-/// An error and what caused it, outermost first.
-pub(crate) fn causes<'a>(
-    error: &'a (dyn Error + 'static),
-) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
-}
+use crate::error::BoxError;
 
 /// Why an instance could not be set up.
 ///

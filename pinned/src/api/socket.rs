@@ -12,11 +12,11 @@ use futures_util::FutureExt;
 use http::StatusCode;
 use parking_lot::Mutex;
 
-use super::lifespan::{BoxError, causes};
 use super::refusal::{Refusal, Unavailable, empty_response, internal_error};
 use super::scope::Scope;
 use super::seam::{WorkClass, boxed};
 use super::turn::Tracked;
+use crate::error::{BoxError, causes};
 use crate::ws::{FromUpgrade, SocketControl, SocketError, close_code};
 
 /// How a WebSocket handler ended.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::lifespan::{BoxError, causes};
+use crate::error::{BoxError, causes};
 
 /// A task that `ctx.spawn` started. Dropping the handle lets the task run on.
 pub(crate) type TaskHandle = crate::domain::TaskHandle<()>;

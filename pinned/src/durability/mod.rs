@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-/// Any error of a log, boxed.
-pub type LogError = Box<dyn std::error::Error + Send + Sync + 'static>;
+use crate::error::BoxError;
 
 /// Opens the log of an instance: what a state store offers to a host.
 pub trait Durability: Send + Sync + 'static {
@@ -27,7 +26,7 @@ pub trait EffectLog: Send + Sync + 'static {
     /// # Errors
     ///
     /// The log has failed and can confirm nothing any more.
-    fn wait(&self) -> BoxFuture<'static, Result<(), LogError>>;
+    fn wait(&self) -> BoxFuture<'static, Result<(), BoxError>>;
 
     /// The instance is gone: refuse what comes later and let go of what is held.
     fn dispose(&self);
@@ -51,7 +50,7 @@ impl Frontier {
     /// # Cancel safety
     ///
     /// Dropping the future gives up the wait alone; what was enlisted goes on.
-    pub async fn wait(&self) -> Result<(), LogError> {
+    pub async fn wait(&self) -> Result<(), BoxError> {
         self.0.wait().await
     }
 }

@@ -12,10 +12,10 @@ use super::core::Service;
 use super::fence::Fence;
 use super::record::{Closing, Phase, Record, Stage, State};
 use crate::api::lease::LeaseHooks;
-use crate::api::lifespan::BoxError;
 use crate::api::scope::{Held, Origin, Scope};
 use crate::api::seam::{Seam, TurnKind};
 use crate::domain::TaskError;
+use crate::error::BoxError;
 
 /// How long a close waits for its release to be acknowledged (H11.7), and before it for turns to come back.
 const PATIENCE: Duration = Duration::from_secs(5);

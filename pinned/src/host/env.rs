@@ -8,11 +8,11 @@ use futures_util::future::BoxFuture;
 use http::Request;
 
 use crate::api::cluster::ClusterError;
-use crate::api::lifespan::BoxError;
 use crate::api::seam::Seam;
 use crate::api::state::SharedState;
 use crate::domain::Domain;
 use crate::durability::Durability;
+use crate::error::BoxError;
 use crate::lease::Lease;
 
 /// The part of a control plane that hosts talk to: where placements are handed back, and who may call.

@@ -6,8 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::domain::panic_message;
-
-type BoxError = Box<dyn Error + Send + Sync>;
+use crate::error::BoxError;
 
 /// What a hook may return: nothing, or a `Result` whose error is counted and logged.
 pub trait HookOutcome {
@@ -15,7 +14,7 @@ pub trait HookOutcome {
     ///
     /// # Errors
     /// What the hook failed with.
-    fn into_result(self) -> Result<(), Box<dyn Error + Send + Sync>>;
+    fn into_result(self) -> Result<(), BoxError>;
 }
 
 impl HookOutcome for () {

@@ -136,6 +136,11 @@ impl WorkerBuilder {
     }
 
     /// Serves `router` beside the namespaces, which come first.
+    ///
+    /// # Panics
+    ///
+    /// When two routers that are merged answer the same path. [`PinnedWorker::serve`] panics likewise when one answers
+    /// `/readyz`, `/livez`, `/_pinned/stats` or, where it is served, `/metrics`.
     pub fn merge(mut self, router: axum::Router) -> Self {
         self.extra = Some(match self.extra {
             Some(known) => known.merge(router),

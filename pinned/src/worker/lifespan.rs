@@ -18,6 +18,10 @@ impl PinnedWorker {
     /// # Errors
     ///
     /// [`Error::AlreadyStarted`]; what runs is not disturbed (H11.14).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; it never waits.
     pub async fn run_lifespan(&self) -> Result<RunningWorker> {
         for host in self.each_host() {
             host.start()?;

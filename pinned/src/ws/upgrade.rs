@@ -10,22 +10,22 @@ use super::{
     slot::Slot,
 };
 
-/// How large a message may be that arrives, in bytes, unless the handler says otherwise: 16 MiB.
+/// The largest incoming message, in bytes, unless the handler sets another: 16 MiB.
 ///
 /// A frame may be as large as a message.
 pub const DEFAULT_MAX_MESSAGE_SIZE: usize = 16 * 1024 * 1024;
 
-/// After how much silence a client is pinged, unless the handler says otherwise: 20 s.
+/// How long a client may be silent before it is pinged, unless the handler sets another time: 20 s.
 ///
 /// Below the idle limits of common proxies and load balancers, most of which are a minute.
 pub const DEFAULT_PING_INTERVAL: Duration = Duration::from_secs(20);
 
-/// How long after a ping a client that stays silent is taken for gone, unless the handler says otherwise: 20 s.
+/// How long a client may stay silent after a ping before it is taken for gone, unless the handler sets another time: 20 s.
 pub const DEFAULT_PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A WebSocket upgrade that waits for its answer: accept it or refuse it.
 ///
-/// Dropped, it is refused once the handler has returned, with 403 or, if the handler failed, with its failure.
+/// If it is dropped, the host answers once the handler has returned: with 403, or with the handler's failure.
 ///
 /// ```
 /// use pinned::ws::{SocketError, WebSocketUpgrade};
@@ -100,7 +100,7 @@ impl WebSocketUpgrade {
         self
     }
 
-    /// How many bytes a message may have that arrives; [`DEFAULT_MAX_MESSAGE_SIZE`] if not set.
+    /// Sets the largest incoming message, in bytes; [`DEFAULT_MAX_MESSAGE_SIZE`] if not set.
     ///
     /// A larger one closes the socket with 1009.
     pub fn max_message_size(mut self, bytes: usize) -> Self {
@@ -108,21 +108,21 @@ impl WebSocketUpgrade {
         self
     }
 
-    /// How many bytes one frame of a message may have that arrives; as many as a message if not set.
+    /// Sets the largest incoming frame, in bytes; as large as a message if not set.
     pub fn max_frame_size(mut self, bytes: usize) -> Self {
         self.max_frame_size = Some(bytes);
         self
     }
 
-    /// After how much silence the client is pinged while the handler waits in a `recv`;
-    /// [`DEFAULT_PING_INTERVAL`] if not set, never with [`Duration::MAX`].
+    /// Sets how long the client may be silent before it is pinged, while the handler waits in a `recv`;
+    /// [`DEFAULT_PING_INTERVAL`] if not set. [`Duration::MAX`] turns pings off.
     pub fn ping_interval(mut self, interval: Duration) -> Self {
         self.keep_alive.interval = interval;
         self
     }
 
-    /// How long after a ping a client that stays silent is taken for gone, which `recv` then tells as
-    /// [`SocketError::ClientLeft`]; [`DEFAULT_PING_TIMEOUT`] if not set.
+    /// Sets how long the client may stay silent after a ping before `recv` ends with [`SocketError::ClientLeft`];
+    /// [`DEFAULT_PING_TIMEOUT`] if not set.
     pub fn ping_timeout(mut self, timeout: Duration) -> Self {
         self.keep_alive.timeout = timeout;
         self

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use pinned::durability::{Durability, EffectLog, LogError};
+use pinned::durability::{Durability, EffectLog};
 use pinned::{
-    Context, HostOptions, Instance, PinnedHost, PinnedWorker, SetupError, WebSocket, lifespan,
-    pinned_api, route,
+    BoxError, Context, HostOptions, Instance, PinnedHost, PinnedWorker, SetupError, WebSocket,
+    lifespan, pinned_api, route,
 };
 
 use crate::app::{App, Board, Call, Gate, pass, settle, spawn};
@@ -149,7 +149,7 @@ impl EffectLog for Log {
         self.store.note(&self.id, epoch);
     }
 
-    fn wait(&self) -> BoxFuture<'static, Result<(), LogError>> {
+    fn wait(&self) -> BoxFuture<'static, Result<(), BoxError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use http::Request;
 use parking_lot::Mutex;
-use pinned::durability::{Durability, EffectLog, LogError};
+use pinned::durability::{Durability, EffectLog};
 use pinned::{
     BoxError, Connection, Context, Denied, HostOptions, Instance, InstanceLeaseSettings,
     PinnedHost, PinnedWorker, Placements, WebSocket, WorkerBuilder, lifespan, pinned_api, route,
@@ -308,7 +308,7 @@ impl EffectLog for Log {
         self.0.note(format!("epoch {epoch}"));
     }
 
-    fn wait(&self) -> BoxFuture<'static, Result<(), LogError>> {
+    fn wait(&self) -> BoxFuture<'static, Result<(), BoxError>> {
         let scene = self.0.clone();
         scene.note("flush");
         Box::pin(async move { scene.reach("flush").await })
