@@ -6,15 +6,16 @@
 //! - H11.11, transport and worker phases: both come with the registration.
 //! - H11.13: there is no durable work before trays exist.
 
+mod shutdown;
+mod threads;
+
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use pinned::Error;
 
 use crate::app::{App, closed_with, pass, settle, spawn};
-use crate::observe::{Logs, Metrics};
+use crate::observe::Logs;
 use crate::scene::{Scene, actors, get, open, post, quick, seconds};
-use crate::wind_down::begin_drain;
 
 #[tokio::test(start_paused = true)]
 async fn the_order_of_a_close_holds_step_by_step() {
@@ -356,123 +357,6 @@ async fn nothing_holds_an_instance_that_is_gone() {
     assert_eq!((actors(&app).len(), scene.held()), (0, 0));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn deadlines_that_come_while_they_are_changed_leave_no_timer_behind() {
-    // H11.3, H10.3
-    let scene = Scene::default();
-    let work = scene.hold("work");
-    let app = App::start(scene.placed_worker(quick())).await;
-    for round in 0..20 {
-        let answer = spawn(post(&app, &format!("/actors/{round}/work")).send());
-        work.reached(round + 1).await;
-        let threads: Vec<_> = (0..3_u64)
-            .map(|thread| {
-                let actors = actors(&app);
-                std::thread::spawn(move || {
-                    for step in 0..200 {
-                        // In the past of the timer by the time that it is set anew, more often than not.
-                        let far = seconds(3_600 + thread * 1_000 + step);
-                        actors.wind_down(&round.to_string(), Some(far));
-                    }
-                })
-            })
-            .collect();
-        for thread in threads {
-            thread.join().expect("no panic");
-        }
-        actors(&app).wind_down(&round.to_string(), Some(Duration::from_micros(300)));
-        for step in 0..200 {
-            let deadline = (step % 2 == 0).then(|| seconds(3_600 + step));
-            actors(&app).wind_down(&round.to_string(), deadline);
-        }
-        actors(&app).abort(&round.to_string());
-        answer
-            .await
-            .expect("an answer")
-            .assert_error(503, "instance aborted");
-    }
-    app.worker.drain(None).await;
-    // The sweeper may hold one in its hand for a moment more.
-    for _ in 0..1_000 {
-        if scene.held() == 0 {
-            return;
-        }
-        pass(1).await;
-    }
-    panic!("{} instances are held", scene.held());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn idle_evictions_that_race_requests_lose_none() {
-    // H8.2, H3.9, H4.11
-    let scene = Scene::default();
-    let options = quick()
-        .idle_timeout(Duration::from_micros(50))
-        .sweep_interval(Duration::from_micros(100));
-    let app = App::start(scene.worker(options)).await;
-    let clients: Vec<_> = (0..4)
-        .map(|client| {
-            let app = app.clone();
-            spawn(async move {
-                for n in 0..300 {
-                    let path = format!("/actors/{}", (client + n) % 3);
-                    let reply = app.get(&path).send().await;
-                    // One that stood before the instance when it closed is told to come again.
-                    if reply.status == 503 {
-                        reply.assert_refused("instance closing; retry");
-                    } else {
-                        reply.assert_ok("here");
-                    }
-                }
-            })
-        })
-        .collect();
-    for client in clients {
-        client.await.expect("no panic");
-    }
-    app.worker.drain(None).await;
-    assert_eq!(actors(&app).evictions(), actors(&app).activations());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn kept_closes_that_are_forced_in_any_moment_release_once_or_were_over() {
-    // H13.3: an upgrade at the last step is either acted on or came too late.
-    let scene = Scene::default();
-    let options = quick()
-        .idle_timeout(Duration::ZERO)
-        .release_placement_on_idle(false);
-    let app = App::start(scene.placed_worker(options)).await;
-    for round in 0..200 {
-        let id = round.to_string();
-        let path = format!("/actors/{id}");
-        let forced = {
-            let actors = actors(&app);
-            std::thread::spawn(move || {
-                for _ in 0..50 {
-                    actors.wind_down(&id, Some(seconds(60)));
-                    std::thread::yield_now();
-                }
-            })
-        };
-        get(&app, &path).epoch(1).send().await;
-        forced.join().expect("no panic");
-        while !actors(&app).is_empty() {
-            pass(1).await;
-        }
-        let releases = scene
-            .steps()
-            .iter()
-            .filter(|step| step.starts_with("release "))
-            .count();
-        let again = get(&app, &path).epoch(1).send().await;
-        match releases {
-            0 => again.assert_ok("here"),
-            1 => again.assert_refused("released placement epoch; retry"),
-            more => panic!("{more} releases"),
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_keeps_the_exclusive_turn_cannot_wedge_the_close() {
     // H11.3, H11.8: it is cut off before the release, after five seconds.
@@ -488,23 +372,6 @@ async fn a_socket_that_keeps_the_exclusive_turn_cannot_wedge_the_close() {
     assert_eq!(
         (scene.steps(), actors(&app).len()),
         (vec!["setup".to_owned(), "teardown".to_owned()], 0)
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_close_may_be_decided_on_a_thread_without_a_runtime() {
-    let scene = Scene::default();
-    let app = App::start(scene.worker(quick())).await;
-    let turn = actors(&app).read("a").await.expect("a turn");
-    let ctx = scene.context();
-    ctx.lease().wind_down(None);
-    std::thread::spawn(move || drop(turn))
-        .join()
-        .expect("no panic");
-    settle().await;
-    assert_eq!(
-        (actors(&app).len(), scene.steps()),
-        (0, vec!["setup".to_owned(), "teardown".to_owned()])
     );
 }
 
@@ -530,150 +397,4 @@ async fn a_placement_that_arrives_during_the_close_is_not_handed_back() {
         .send()
         .await
         .assert_ok("here");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_shutdown_closes_and_releases_everything() {
-    // H11.11, H11.12
-    let scene = Scene::default();
-    scene.hold("work");
-    let app = App::start(scene.placed_worker(quick().release_placement_on_idle(false))).await;
-    let busy = post(&app, "/actors/a/work").begin().await;
-    get(&app, "/actors/b").text().await;
-    app.shutdown().await;
-    busy.await
-        .expect("an answer")
-        .assert_error(503, "instance aborted");
-    let steps = scene.steps();
-    for id in ["a", "b"] {
-        assert!(
-            steps.contains(&format!("release /actors/{id} none")),
-            "{steps:?}"
-        );
-    }
-    // H3.1
-    assert_eq!(get(&app, "/actors/a").send().await.status, 500);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_shutdown_goes_on_past_failures_and_reports_them_as_one() {
-    // H11.11, H11.6
-    let metrics = Metrics::capture();
-    let scene = Scene::default();
-    scene.fail("flush");
-    let worker = scene
-        .placed_worker(quick())
-        .build()
-        .expect("a valid worker");
-    let running = worker.run_lifespan().await.expect("the first start");
-    for id in ["a", "b"] {
-        drop(
-            worker
-                .hosted::<crate::scene::Actor>()
-                .expect("hosted")
-                .read(id)
-                .await
-                .expect("a turn"),
-        );
-    }
-    let Err(Error::Shutdown(mut failures)) = running.shutdown().await else {
-        panic!("a failed flush has to surface");
-    };
-    failures.sort();
-    assert_eq!(
-        failures,
-        [
-            "/actors/a: flush was told to fail",
-            "/actors/b: flush was told to fail"
-        ]
-    );
-    assert_eq!(
-        scene
-            .steps()
-            .iter()
-            .filter(|step| *step == "teardown")
-            .count(),
-        2
-    );
-    assert_eq!(
-        metrics.value("pinned_shutdown_failures_total{phase=directory}"),
-        1.0
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_shutdown_whose_future_is_dropped_has_begun_every_close() {
-    // H11.11
-    let scene = Scene::default();
-    let builder = scene
-        .worker(quick())
-        .host_with::<crate::scene::Actor>(quick().namespace("/others"));
-    let worker = builder.build().expect("a valid worker");
-    let running = worker.run_lifespan().await.expect("the first start");
-    let teardown = scene.hold("teardown");
-    let hosts = ["/actors", "/others"]
-        .map(|at| worker.hosted_at::<crate::scene::Actor>(at).expect("hosted"));
-    for host in &hosts {
-        drop(host.read("a").await.expect("a turn"));
-    }
-    let shutdown = spawn(running.shutdown());
-    settle().await;
-    shutdown.abort();
-    teardown.open();
-    settle().await;
-    assert!(hosts.iter().all(|host| host.is_empty()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_second_start_is_an_error_that_disturbs_nothing() {
-    // H11.14
-    let app = App::start(Scene::default().worker(quick())).await;
-    app.get("/actors/a").text().await;
-    assert!(matches!(
-        app.worker.run_lifespan().await,
-        Err(Error::AlreadyStarted)
-    ));
-    app.get("/actors/a").send().await.assert_ok("here");
-    assert_eq!(actors(&app).evictions(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn aborts_that_race_requests_never_overlap_two_instances_of_an_id() {
-    // H4.11, H11.1: of each instance the setup comes before its teardown, and that before the next setup.
-    let scene = Scene::default();
-    let app = App::start(scene.worker(quick())).await;
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let aborter = {
-        let (actors, stop) = (actors(&app), stop.clone());
-        std::thread::spawn(move || {
-            while !stop.load(std::sync::atomic::Ordering::Acquire) {
-                actors.abort("a");
-                std::thread::yield_now();
-            }
-        })
-    };
-    let clients: Vec<_> = (0..4)
-        .map(|_| {
-            let app = app.clone();
-            spawn(async move {
-                for _ in 0..200 {
-                    let reply = app.get("/actors/a").send().await;
-                    assert!(matches!(reply.status.as_u16(), 200 | 503), "{}", reply.body);
-                }
-            })
-        })
-        .collect();
-    for client in clients {
-        client.await.expect("no panic");
-    }
-    stop.store(true, std::sync::atomic::Ordering::Release);
-    aborter.join().expect("no panic");
-    begin_drain(&app.worker, None).await.await.expect("drained");
-    let steps = scene.steps();
-    let mut live = false;
-    for step in &steps {
-        assert_eq!(live, step == "teardown", "{steps:?}");
-        live = step == "setup";
-    }
-    assert!(!live);
 }

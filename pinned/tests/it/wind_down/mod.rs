@@ -3,8 +3,10 @@
 //! - H10.2 and H10.3, malformed deadlines: a `Duration` is never negative, infinite or not a number.
 //! - H10.7, durable work: there is none before trays exist.
 
+mod drains;
+mod threads;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
@@ -84,63 +86,6 @@ async fn the_earliest_deadline_of_the_four_sources_counts() {
         *told.lock(),
         [Some(60), Some(30), Some(10), Some(30), Some(0)]
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_two_drains_end_each_for_itself() {
-    // H10.4, E18
-    let scene = Scene::default();
-    let told = listen(&scene);
-    let (app, _work) = busy(&scene).await;
-    let (worker, ctx) = (&app.worker, scene.context());
-    let _drain = begin_drain(worker, Some(seconds(30))).await;
-    worker.server_drain(Some(Some(seconds(10))));
-    assert_eq!(seconds_left(&ctx), Some(10));
-    worker.server_drain(None);
-    assert_eq!(seconds_left(&ctx), Some(30));
-    worker.server_drain(Some(Some(seconds(5))));
-    worker.revoke_drain();
-    assert_eq!((seconds_left(&ctx), worker.is_draining()), (Some(5), true));
-    worker.server_drain(None);
-    assert_eq!((seconds_left(&ctx), worker.is_draining()), (None, false));
-    assert!(!ctx.lease().winding_down());
-    // H10.10: the revocation is told as well.
-    assert_eq!(*told.lock(), [Some(30), Some(10), Some(30), Some(5), None]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_latest_drain_replaces_the_one_before() {
-    // H10.4
-    let scene = Scene::default();
-    let told = listen(&scene);
-    let (app, _work) = busy(&scene).await;
-    let first = begin_drain(&app.worker, Some(seconds(5))).await;
-    let second = begin_drain(&app.worker, None).await;
-    pass(60_000).await;
-    // H10.12: without a deadline nothing is ever cut off, and neither drain has resolved.
-    assert!(!first.is_finished() && !second.is_finished());
-    assert_eq!(
-        (actors(&app).len(), scene.context().lease().winding_down()),
-        (1, true)
-    );
-    app.worker.revoke_drain();
-    settle().await;
-    assert!(first.is_finished() && second.is_finished());
-    // H10.10: no deadline and no wind-down are both told as none.
-    assert_eq!(*told.lock(), [Some(5), None, None]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_that_is_revoked_returns_although_the_server_drains_on() {
-    // H10.12, H10.4
-    let scene = Scene::default();
-    let (app, _work) = busy(&scene).await;
-    app.worker.server_drain(Some(None));
-    let drain = begin_drain(&app.worker, None).await;
-    assert!(!drain.is_finished());
-    app.worker.revoke_drain();
-    drain.await.expect("revoked");
-    assert!(app.worker.is_draining() && !app.worker.is_drained());
 }
 
 #[tokio::test(start_paused = true)]
@@ -445,125 +390,4 @@ async fn an_instance_that_a_wake_activated_for_nothing_closes_at_the_next_sweep(
     pass(1_010).await;
     assert_eq!(actors(&app).len(), 0);
     drain.await.expect("drained");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_resolves_when_every_host_has_nothing_left() {
-    // H10.12, H10.5, W1.6
-    let scene = Scene::default();
-    let (work, release) = (scene.hold("work"), scene.hold("release"));
-    let builder = scene
-        .placed_worker(quick())
-        .host_with::<crate::scene::Actor>(quick().namespace("/others"));
-    let app = App::start(builder).await;
-    get(&app, "/actors/a").text().await;
-    let busy = post(&app, "/others/b/work").begin().await;
-    let drain = begin_drain(&app.worker, None).await;
-    get(&app, "/others/c")
-        .send()
-        .await
-        .assert_refused("host draining; retry");
-    work.open();
-    busy.await.expect("an answer").assert_ok("worked");
-    // No record is left, but two releases go on behind their closes.
-    pass(5_100).await;
-    let others = app
-        .worker
-        .hosted_at::<crate::scene::Actor>("/others")
-        .expect("hosted");
-    assert!(actors(&app).is_drained() && others.is_drained());
-    assert!(!drain.is_finished() && !app.worker.is_drained());
-    release.open();
-    drain.await.expect("drained");
-    assert!(app.worker.is_drained());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn deadlines_changed_by_many_threads_are_told_in_order_to_the_last() {
-    // H10.10: calls never overlap, and the last one tells what holds.
-    let scene = Scene::default();
-    let told = Arc::new(Mutex::new((0_usize, None)));
-    let overlaps = Arc::new(AtomicBool::new(false));
-    let (hears, overlapped) = (Arc::clone(&told), Arc::clone(&overlaps));
-    scene.configure(move || {
-        let (hears, overlapped) = (Arc::clone(&hears), Arc::clone(&overlapped));
-        let inside = AtomicBool::new(false);
-        InstanceLeaseSettings::new().on_wind_down(move |deadline| {
-            overlapped.fetch_or(inside.swap(true, Ordering::AcqRel), Ordering::AcqRel);
-            std::thread::yield_now();
-            let mut told = hears.lock();
-            *told = (told.0 + 1, deadline);
-            inside.store(false, Ordering::Release);
-        })
-    });
-    let work = scene.hold("work");
-    let app = App::start(scene.worker(quick())).await;
-    let answer = spawn(app.post("/actors/a/work").send());
-    work.reached(1).await;
-
-    let threads: Vec<_> = (0..4)
-        .map(|thread| {
-            let (actors, worker) = (actors(&app), app.worker.clone());
-            std::thread::spawn(move || {
-                for round in 1..500_u64 {
-                    match thread {
-                        0 => worker.server_drain(Some(Some(seconds(3_000 + round)))),
-                        1 => worker.server_drain(None),
-                        _ => actors.wind_down("a", (round % 3 > 0).then(|| seconds(1_000 + round))),
-                    }
-                }
-            })
-        })
-        .collect();
-    for thread in threads {
-        thread.join().expect("no panic");
-    }
-    app.worker.server_drain(None);
-    actors(&app).wind_down("a", Some(seconds(77)));
-    let (calls, last) = *told.lock();
-    assert!(calls > 1 && !overlaps.load(Ordering::Acquire));
-    let left = last
-        .expect("a deadline")
-        .duration_since(scene.context().domain().now())
-        .expect("ahead");
-    assert_eq!(
-        (
-            left.as_secs_f64().round() as u64,
-            seconds_left(&scene.context())
-        ),
-        (77, Some(77))
-    );
-    actors(&app).wind_down("a", None);
-    assert!(!scene.context().lease().winding_down() && !app.worker.is_draining());
-    work.open();
-    answer.await.expect("an answer").assert_ok("worked");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn drains_that_race_requests_leave_nothing_behind() {
-    // H10.5, H3.4: an instance that slips in is found by the drain, or refused by it.
-    let scene = Scene::default();
-    let app = App::start(scene.worker(quick())).await;
-    for round in 0..30 {
-        let clients: Vec<_> = (0..16)
-            .map(|n| spawn(app.get(&format!("/actors/{round}-{n}")).send()))
-            .collect();
-        app.worker.drain(Some(seconds(60))).await;
-        assert_eq!(actors(&app).len(), 0, "round {round}");
-        for client in clients {
-            let reply = client.await.expect("an answer");
-            assert!(matches!(reply.status.as_u16(), 200 | 503), "{}", reply.body);
-        }
-        app.worker.revoke_drain();
-        // A client that came after the drain was lifted has an instance; the next round ends it.
-    }
-    let steps = scene.steps();
-    let count = |what| steps.iter().filter(|step| *step == what).count();
-    app.worker.drain(None).await;
-    let late = scene
-        .steps()
-        .iter()
-        .filter(|step| *step == "teardown")
-        .count();
-    assert_eq!(count("setup"), count("teardown") + late);
 }
