@@ -61,8 +61,8 @@ pub enum InstanceError {
     #[error(transparent)]
     Worker(#[from] pinned::Error),
     /// The id is none, or the setup failed.
-    #[error("the instance is not available: {0:?}")]
-    Unavailable(Unavailable),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
 }
 
 /// Sets up an instance of `T` (H17.4).
@@ -132,7 +132,7 @@ pub async fn instance_with<T: PinnedApi>(
         Ok(instance) => instance,
         Err(unavailable) => {
             running.shutdown().await?;
-            return Err(InstanceError::Unavailable(unavailable));
+            return Err(unavailable.into());
         }
     };
     let log = store

@@ -1,5 +1,10 @@
 //! Memory of live idle instances, and the CPU time that a server with many of them spends on nothing.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "what is measured here is a process in real time"
+)]
+
 use std::{thread, time::Duration};
 
 use bench::{
