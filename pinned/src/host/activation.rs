@@ -203,7 +203,7 @@ impl Record {
             self.host.metrics.activated();
             tracing::info!(
                 target: "pinned::host",
-                instance_id = self.key(),
+                instance_id = self.id(),
                 namespace = &*self.host.namespace,
                 "activated"
             );
@@ -219,7 +219,7 @@ impl Record {
         if error.as_http().is_none() {
             tracing::error!(
                 target: "pinned::host",
-                instance_id = self.key(),
+                instance_id = self.id(),
                 namespace = &*self.host.namespace,
                 %error,
                 "activation failed"

@@ -93,7 +93,7 @@ impl Host {
         self.metrics.request_failed("auth", transport);
         tracing::error!(
             target: "pinned::host",
-            instance_id = record.key(),
+            instance_id = record.id(),
             namespace = &*self.namespace,
             transport = transport.as_str(),
             error,

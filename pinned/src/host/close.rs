@@ -180,7 +180,7 @@ impl CloseJob {
         host.metrics.evicted(aborted, self.was_live);
         tracing::info!(
             target: "pinned::host",
-            instance_id = self.record.key(),
+            instance_id = self.record.id(),
             namespace = &*host.namespace,
             aborted,
             "{}",
@@ -230,7 +230,7 @@ impl CloseJob {
             && record.host.service() == Service::Stopped
         {
             // The one failure of a close that whoever shuts down has to hear of (H11.6).
-            let failure = format!("{}/{}: {error}", record.host.namespace, record.key());
+            let failure = format!("{}/{}: {error}", record.host.namespace, record.id());
             record.host.failures.lock().push(failure);
         }
         self.succeeded(
@@ -251,7 +251,7 @@ impl CloseJob {
             Err(error) => {
                 tracing::error!(
                     target: "pinned::host",
-                    instance_id = self.record.key(),
+                    instance_id = self.record.id(),
                     namespace = &*self.record.host.namespace,
                     %error,
                     "{failure}"
@@ -285,7 +285,7 @@ impl CloseJob {
         let Some(placements) = host.env.placements.as_ref().filter(|_| clean) else {
             return;
         };
-        let release = placements.release(&host.namespace, record.key(), epoch);
+        let release = placements.release(&host.namespace, record.id(), epoch);
         let mut release = host.env.domain.spawn(release);
         match host.env.domain.timeout(PATIENCE, &mut release).await {
             Ok(outcome) => report_release(record, outcome),
@@ -323,7 +323,7 @@ fn report_release(record: &Record, outcome: Result<Result<(), BoxError>, TaskErr
     if let Err(error) = outcome.unwrap_or_else(|crashed| Err(crashed.into())) {
         tracing::error!(
             target: "pinned::host",
-            instance_id = record.key(),
+            instance_id = record.id(),
             namespace = &*record.host.namespace,
             %error,
             "the release failed"

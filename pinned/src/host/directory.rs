@@ -86,7 +86,7 @@ impl Directory {
         let shard = shard.read();
         shard
             .records
-            .find(hash, |record| record.key() == id)
+            .find(hash, |record| record.id() == id)
             .map(Arc::clone)
     }
 
@@ -97,7 +97,7 @@ impl Directory {
             all.extend(shard.read().records.iter().map(Arc::clone));
         }
         // The hasher's order is another one in every process, and a simulation has to see the same twice.
-        all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+        all.sort_unstable_by(|a, b| a.id().cmp(b.id()));
         all
     }
 
@@ -115,7 +115,7 @@ impl Directory {
     /// before.
     pub(super) fn remove(&self, record: &Arc<Record>, handed_back: bool) -> bool {
         let now = record.now();
-        let (hash, shard) = self.locate(record.key());
+        let (hash, shard) = self.locate(record.id());
         let mut shard = shard.write();
         let Some((fence, hooks)) = record.become_closed(handed_back) else {
             return false;
@@ -132,7 +132,7 @@ impl Directory {
                 fence,
                 updated: now,
             };
-            shard.fences.insert(record.key().into(), remembered);
+            shard.fences.insert(record.id().into(), remembered);
         }
         drop(shard);
         // User code that may ask its instance something: no lock is held.
@@ -225,7 +225,7 @@ impl Host {
         let mut shard = shard.write();
         if shard
             .records
-            .find(hash, |record| record.key() == id)
+            .find(hash, |record| record.id() == id)
             .is_some()
         {
             return Ok(None);
@@ -266,7 +266,7 @@ impl Host {
         shard
             .records
             .insert_unique(hash, Arc::clone(&record), |record| {
-                directory.hasher.hash_one(record.key())
+                directory.hasher.hash_one(record.id())
             });
         drop(shard);
         // Cold records are swept like others: an authorizer may take for ever (H8.4).

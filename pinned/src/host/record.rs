@@ -183,7 +183,7 @@ impl Record {
         self.this.upgrade()
     }
 
-    pub(super) fn key(&self) -> &str {
+    pub(super) fn id(&self) -> &str {
         &self.id
     }
 

@@ -29,7 +29,7 @@ use crate::lease::Lease;
 
 impl InstanceSeam for Record {
     fn id(&self) -> &str {
-        self.key()
+        Record::id(self)
     }
 
     fn namespace(&self) -> &str {
@@ -197,7 +197,7 @@ impl InstanceSeam for Record {
     fn abort_after_panic(self: Arc<Self>, handler: &'static str) {
         tracing::error!(
             target: "pinned::host",
-            instance_id = self.key(),
+            instance_id = self.id(),
             namespace = &*self.host.namespace,
             handler,
             "a handler panicked; the instance is aborted"
@@ -234,7 +234,7 @@ impl Record {
         };
         tracing::error!(
             target: "pinned::host",
-            instance_id = self.key(),
+            instance_id = self.id(),
             namespace = &*self.host.namespace,
             class = self.host.blueprint.type_name,
             error,

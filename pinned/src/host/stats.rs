@@ -22,7 +22,7 @@ fn row(record: &Arc<Record>) -> Value {
         |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     // Core fields go in last: a hook never replaces them (H15.3).
     row.insert("namespace".into(), json!(&*record.host.namespace));
-    row.insert("id".into(), json!(record.key()));
+    row.insert("id".into(), json!(record.id()));
     row.insert("connections".into(), json!(stats.connections));
     row.insert("tasks".into(), json!(stats.tasks));
     row.insert("idleMs".into(), json!(millis(stats.idle)));
@@ -45,7 +45,7 @@ fn extra(record: &Arc<Record>) -> Map<String, Value> {
     let extra = std::panic::catch_unwind(look).unwrap_or_else(|_| {
         tracing::error!(
             target: "pinned::host",
-            instance_id = record.key(),
+            instance_id = record.id(),
             namespace = &*record.host.namespace,
             "the stats hook panicked"
         );
@@ -59,7 +59,7 @@ fn extra(record: &Arc<Record>) -> Map<String, Value> {
         Some(Err(error)) => {
             tracing::error!(
                 target: "pinned::host",
-                instance_id = record.key(),
+                instance_id = record.id(),
                 namespace = &*record.host.namespace,
                 %error,
                 "the stats hook's value is no JSON"

@@ -143,7 +143,7 @@ impl Record {
         self.host.metrics.callback_failed("on_idle");
         tracing::error!(
             target: "pinned::host",
-            instance_id = self.key(),
+            instance_id = self.id(),
             namespace = &*self.host.namespace,
             "on_idle panicked; closing"
         );

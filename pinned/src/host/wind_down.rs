@@ -223,7 +223,7 @@ impl Record {
                 self.host.metrics.callback_failed("on_wind_down");
                 tracing::error!(
                     target: "pinned::host",
-                    instance_id = self.key(),
+                    instance_id = self.id(),
                     namespace = &*self.host.namespace,
                     "on_wind_down panicked"
                 );
