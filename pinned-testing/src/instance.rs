@@ -60,7 +60,7 @@ pub enum InstanceError {
     /// The worker around it could not be built.
     #[error(transparent)]
     Worker(#[from] pinned::Error),
-    /// The id is none, or the setup failed.
+    /// The id is not valid, or the setup failed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }

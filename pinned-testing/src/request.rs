@@ -50,7 +50,7 @@ impl TestRequest {
     ///
     /// # Panics
     ///
-    /// When the name or the value is none.
+    /// When the name or the value is not valid in a header.
     pub fn header<N, V>(mut self, name: N, value: V) -> Self
     where
         N: TryInto<HeaderName>,

@@ -164,7 +164,7 @@ pub struct Call {
     pub(crate) session: Option<Session>,
 }
 
-/// An argument that could not be had, with the answer that says why.
+/// An argument that its extractor refused, with the answer that says why.
 #[doc(hidden)]
 pub struct Rejected(Response);
 
@@ -205,7 +205,7 @@ impl Call {
             .map_err(|rejection| Rejected(rejection.into_response()))
     }
 
-    /// The answer to an argument that could not be had. The handler does not run; a cold instance stays cold and is
+    /// The answer to an argument that was refused. The handler does not run; a cold instance stays cold and is
     /// discarded (H1.11). Not sampled (H5.9).
     pub fn reject(mut self, rejected: Rejected) -> Response {
         self.entry.started = None;

@@ -142,7 +142,7 @@ refusals! {
     MalformedEpoch = BAD_REQUEST, Some("malformed-epoch"), "malformed placement epoch", retry: false;
 }
 
-/// Why an instance could not be had.
+/// Why there is no instance to call.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {

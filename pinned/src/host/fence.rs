@@ -32,7 +32,7 @@ impl Fence {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remembered {
     pub(super) fence: Fence,
-    /// Its last update; a refusal is none (H12.6).
+    /// Its last update; a refusal does not count as one (H12.6).
     pub(super) updated: Instant,
 }
 

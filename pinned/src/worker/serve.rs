@@ -26,7 +26,8 @@ impl PinnedWorker {
     ///
     /// # Errors
     ///
-    /// [`Error::Bind`] when the address cannot be had, [`Error::AlreadyStarted`], [`Error::Shutdown`].
+    /// [`Error::Bind`] when the address is taken or not allowed, [`Error::AlreadyStarted`], and [`Error::Shutdown`] when
+    /// durable effects of instances could not be confirmed.
     ///
     /// # Cancel safety
     ///

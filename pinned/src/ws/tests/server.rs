@@ -1,6 +1,6 @@
 //! Upgrades that come over a server's connection.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
 use axum::{body::Body, response::Response};
 use futures_util::{FutureExt, SinkExt, StreamExt};
@@ -13,7 +13,7 @@ use tokio_tungstenite::{
     tungstenite::{Error, protocol::Role},
 };
 
-use super::{Client, SocketControl, closed_with};
+use super::{Client, SocketControl, closed_with, settle};
 use crate::{domain::Domain, ws::close_code};
 
 /// Serves a connection, and hands out the host's end of each upgrade.
@@ -89,7 +89,7 @@ async fn a_client_talks_and_is_closed_over_http2() {
         .unwrap();
     tokio::spawn(connection);
     // The server's settings allow the method, so they must have come.
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    settle().await;
     let request = Request::builder()
         .method(Method::CONNECT)
         .uri("http://host/a")
@@ -153,7 +153,7 @@ async fn a_client_that_leaves_before_the_answer_makes_accepting_an_error() {
         tokio::spawn(async move { client_async("ws://host/a", connection).await.map(drop) });
     let control = controls.recv().await.unwrap();
     client.abort();
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    settle().await;
     let accepted = control.upgrade().accept().await;
     assert!(accepted.unwrap_err().is_client_left());
 }
