@@ -1,7 +1,5 @@
 //! The errors of a worker, and errors in general.
 
-use std::fmt;
-
 /// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -9,23 +7,31 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a worker could not be built, started or served.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting is missing, malformed or contradicts another; the text says which and what is expected.
+    #[error("{0}")]
     Config(String),
     /// Two structs claim one namespace; the text names both, with file and line.
+    #[error("{0}")]
     DuplicateNamespace(String),
     /// The worker has started already (H11.14, H16.2).
+    #[error("this worker has started already")]
     AlreadyStarted,
     /// The address could not be bound.
+    #[error("cannot listen on {address}")]
     Bind {
         /// Where.
         address: String,
         /// Why not.
         source: std::io::Error,
     },
+    /// SIGTERM and SIGINT cannot be listened for, and without them a worker cannot drain.
+    #[error("cannot listen for SIGTERM and SIGINT")]
+    Signals(#[source] std::io::Error),
     /// Parts of the shutdown failed; all of it ran (H11.11).
+    #[error("the shutdown failed in part: {}", .0.join("; "))]
     Shutdown(Vec<String>),
 }
 
@@ -36,28 +42,6 @@ impl Error {
 
     pub(crate) fn option(option: &str, expectation: &str) -> Self {
         Self::Config(format!("`{option}` {expectation}"))
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(text) | Self::DuplicateNamespace(text) => f.write_str(text),
-            Self::AlreadyStarted => f.write_str("this worker has started already"),
-            Self::Bind { address, .. } => write!(f, "cannot listen on {address}"),
-            Self::Shutdown(failures) => {
-                write!(f, "the shutdown failed in part: {}", failures.join("; "))
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Bind { source, .. } => Some(source),
-            _ => None,
-        }
     }
 }
 

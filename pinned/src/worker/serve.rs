@@ -26,8 +26,9 @@ impl PinnedWorker {
     ///
     /// # Errors
     ///
-    /// [`Error::Bind`] when the address is taken or not allowed, [`Error::AlreadyStarted`], and [`Error::Shutdown`] when
-    /// durable effects of instances could not be confirmed.
+    /// [`Error::Bind`] when the address is taken or not allowed, [`Error::Signals`] when the process may not listen for
+    /// signals, [`Error::AlreadyStarted`], and [`Error::Shutdown`] when durable effects of instances could not be
+    /// confirmed.
     ///
     /// # Cancel safety
     ///
@@ -53,10 +54,7 @@ impl PinnedWorker {
     ///
     /// Dropping the future stops serving and aborts every instance.
     pub async fn serve_on(self, listener: TcpListener) -> Result<()> {
-        let mut signals = Terminations::listen().map_err(|source| Error::Bind {
-            address: "SIGTERM and SIGINT".to_owned(),
-            source,
-        })?;
+        let mut signals = Terminations::listen().map_err(Error::Signals)?;
         let running = self.run_lifespan().await?;
         banner::show(&self, listener.local_addr().ok());
         let connections = Connections::new(WorkerService::new(&self), self.domain().clone());
