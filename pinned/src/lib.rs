@@ -63,7 +63,6 @@ pub use pinned_wire as wire;
 pub use pinned_wire::attestation::Caller as Attestation;
 
 pub use crate::api::auth::{Auth, AuthRejected, AuthReturn, Connection, Denied};
-pub use crate::api::call::RequestState;
 pub use crate::api::cluster::{
     Cluster, ClusterError, ClusterRequest, ClusterResponse, MAX_CALL_DEPTH,
 };
@@ -73,6 +72,7 @@ pub use crate::api::instance::Instance;
 pub use crate::api::lease::{InstanceLease, InstanceLeaseSettings};
 pub use crate::api::lifespan::{IntoSetupError, SetupError, SetupReturn, TeardownReturn};
 pub use crate::api::refusal::{Refusal, Unavailable};
+pub use crate::api::request::RequestState;
 pub use crate::api::route::{Method, RouteAuth, RouteSpec};
 pub use crate::api::socket::{SocketFailure, SocketReturn};
 pub use crate::api::task::{EvictionRequested, TaskOutput};
@@ -97,7 +97,7 @@ pub mod __private {
     pub use std::time::Duration;
 
     pub use crate::api::auth::{AuthOutput, AuthReturn, Connection, Denied};
-    pub use crate::api::call::{Call, RequestState};
+    pub use crate::api::call::Call;
     pub use crate::api::context::Context;
     pub use crate::api::definition::{DeclaredOptions, PinnedApi};
     pub use crate::api::expansion::{
@@ -106,6 +106,7 @@ pub mod __private {
     pub use crate::api::handler::HandlerFuture;
     pub use crate::api::instance::Instance;
     pub use crate::api::lifespan::{SetupError, SetupReturn, TeardownReturn, default_setup};
+    pub use crate::api::request::RequestState;
     pub use crate::api::route::{AuthFn, HandlerFn, Method, Route, RouteAuth, RouteSpec};
     pub use crate::api::socket::SocketReturn;
     pub use crate::error::BoxError;

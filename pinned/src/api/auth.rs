@@ -12,8 +12,8 @@ use http::request::Parts;
 use http::{Extensions, HeaderMap, Method, StatusCode, Uri};
 use serde::Serialize;
 
-use super::call::RequestState;
 use super::refusal::internal_error;
+use super::request::RequestState;
 use super::socket::{Session, SocketFailure};
 use crate::Attestation;
 use crate::error::BoxError;

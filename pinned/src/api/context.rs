@@ -8,9 +8,9 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
-use super::call::RequestState;
 use super::cluster::Cluster;
 use super::lease::InstanceLease;
+use super::request::RequestState;
 use super::scope::Scope;
 use super::seam::{Seam, boxed};
 use super::task::{EvictionRequested, TaskHandle, TaskOutput};

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use axum::extract::{FromRequest, FromRequestParts};
 
-use super::call::{Call, Rejected, RequestState};
+use super::call::{Call, Rejected};
+use super::request::RequestState;
 
 /// A handler's argument on its way out of the request: `Argument::<A>::NEW.part(&mut call)`.
 ///

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
-use super::call::RequestState;
 use super::context::Context;
 use super::definition::PinnedApi;
 use super::refusal::Refusal;
+use super::request::RequestState;
 use super::seam::{Seam, TurnKind};
 use super::turn::{ReadTurn, WriteTurn, take_turn};
 

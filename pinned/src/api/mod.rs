@@ -13,6 +13,7 @@ pub(crate) mod instance;
 pub(crate) mod lease;
 pub(crate) mod lifespan;
 pub(crate) mod refusal;
+pub(crate) mod request;
 pub(crate) mod route;
 pub(crate) mod scope;
 pub(crate) mod seam;

@@ -11,9 +11,9 @@ use http::header::HOST;
 use http::{HeaderMap, Request};
 
 use crate::Attestation;
-use crate::api::call::RequestBody;
 use crate::api::cluster::{ClusterError, MAX_CALL_DEPTH};
 use crate::api::refusal::internal_error;
+use crate::api::request::RequestBody;
 use crate::api::scope::{Origin, carry, current_depth};
 use crate::api::seam::{Seam, boxed};
 use crate::domain::{TaskError, TaskHandle};

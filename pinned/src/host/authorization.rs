@@ -12,10 +12,11 @@ use super::head::Identified;
 use super::metrics::Transport;
 use super::record::Record;
 use crate::api::auth::{AuthOutput, AuthRejected, Connection, Denied};
-use crate::api::call::{Call, RequestState};
+use crate::api::call::Call;
 use crate::api::context::Context;
 use crate::api::headers::strike;
 use crate::api::refusal::{Refusal, detail_response, internal_error, json_response};
+use crate::api::request::RequestState;
 use crate::api::route::{AuthFn, Route};
 use crate::api::seam::Seam;
 

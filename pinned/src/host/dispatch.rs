@@ -18,9 +18,10 @@ use super::head::{Identified, Sender, Target, has_encoded_slash, placement_epoch
 use super::metrics::Transport;
 use super::record::Record;
 use super::routes::{Found, Matched};
-use crate::api::call::{Call, Entry, RequestBody, RequestState};
+use crate::api::call::{Call, Entry};
 use crate::api::handler::HandlerFuture;
 use crate::api::refusal::{Refusal, internal_error, json_response, not_found};
+use crate::api::request::{RequestBody, RequestState};
 use crate::api::route::{Method, Route};
 use crate::api::scope::Scope;
 use crate::api::seam::{Seam, boxed};

@@ -6,9 +6,9 @@ use http::{HeaderMap, Request};
 
 use super::core::Host;
 use crate::Attestation;
-use crate::api::call::RequestBody;
 use crate::api::headers::find;
 use crate::api::refusal::Refusal;
+use crate::api::request::RequestBody;
 use crate::api::scope::Origin;
 
 /// Where in a request's path the id and what follows it stand.

@@ -2,7 +2,8 @@
 //!
 //! A [`core::Host`] owns a [`directory::Directory`] of [`record::Record`]s. A record is one instance's state machine;
 //! `activation` brings it to life, `turns` says who may touch it, `wind_down`, `sweep` and `timers` decide when it
-//! goes, `close` takes it down, and `dispatch` brings requests to it.
+//! goes, and `close` takes it down. `hosts` finds the host of a path, `head` reads who asks for which id, `dispatch`
+//! and `socket` bring the request to its handler, by way of `authorization`.
 
 pub(crate) mod activation;
 pub(crate) mod authorization;

@@ -15,8 +15,8 @@ use tower::util::Oneshot;
 use tower_service::Service;
 
 use super::PinnedWorker;
-use crate::api::call::RequestBody;
 use crate::api::refusal::not_found;
+use crate::api::request::RequestBody;
 use crate::host::dispatch::Dispatch;
 use crate::host::head::Sender;
 use crate::host::hosts::Hosts;
