@@ -1,6 +1,5 @@
 //! A worker behind its router, as the tests of this binary call it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
@@ -8,8 +7,6 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Request, StatusCode};
-use metrics::{Key, LocalRecorderGuard};
-use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use parking_lot::Mutex;
 use pinned::wire::attestation::{Claims, mint};
 use pinned::ws::InProcessUpgrade;
@@ -348,46 +345,5 @@ impl Placements for Board {
 
     fn session_audience(&self) -> Option<String> {
         Some(SESSION.to_owned())
-    }
-}
-
-/// The counters of this thread's test.
-pub(crate) struct Metrics {
-    seen: Mutex<HashMap<Key, u64>>,
-    snapshotter: Snapshotter,
-    _recorder: LocalRecorderGuard<'static>,
-}
-
-impl Metrics {
-    /// Records what runs on this thread, which is all of a test on a paused clock.
-    pub(crate) fn here() -> Self {
-        let recorder: &'static DebuggingRecorder = Box::leak(Box::default());
-        Self {
-            seen: Mutex::default(),
-            snapshotter: recorder.snapshotter(),
-            _recorder: metrics::set_default_local_recorder(recorder),
-        }
-    }
-
-    /// The sum of the counter `name` over all series that have these labels.
-    pub(crate) fn count(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
-        let mut seen = self.seen.lock();
-        for (key, _, _, value) in self.snapshotter.snapshot().into_vec() {
-            if let DebugValue::Counter(value) = value {
-                // A snapshot takes what it shows.
-                *seen.entry(key.key().clone()).or_default() += value;
-            }
-        }
-        let matches = |key: &Key| {
-            key.name() == name
-                && labels.iter().all(|(name, value)| {
-                    key.labels()
-                        .any(|label| label.key() == *name && label.value() == *value)
-                })
-        };
-        seen.iter()
-            .filter(|(key, _)| matches(key))
-            .map(|(_, value)| value)
-            .sum()
     }
 }

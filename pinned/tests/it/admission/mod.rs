@@ -13,8 +13,9 @@ use pinned::{
     Context, HostOptions, Instance, PinnedHost, PinnedWorker, WebSocket, WorkerBuilder, lifespan,
     pinned_api, route,
 };
+use pinned_testing::MetricsProbe;
 
-use crate::app::{App, Board, Call, Gate, Metrics, frame, pass, settle, spawn};
+use crate::app::{App, Board, Call, Gate, frame, pass, settle, spawn};
 
 /// Where the rooms of a test wait, by what their ids begin with, and how many of them live.
 struct House {
@@ -162,7 +163,8 @@ async fn nothing_is_served_before_the_start() {
 #[tokio::test(start_paused = true)]
 async fn after_the_shutdown_every_request_is_a_fault() {
     // H3.1
-    let metrics = Metrics::here();
+    let metrics = MetricsProbe::new();
+    let _watching = metrics.watch();
     let scene = local(HostOptions::new()).await;
     scene.live("a").await;
     scene.app.shutdown().await;
@@ -180,7 +182,7 @@ async fn after_the_shutdown_every_request_is_a_fault() {
     }
     for transport in ["http", "websocket"] {
         let labels = [("phase", "construct"), ("transport", transport)];
-        assert_eq!(metrics.count("pinned_request_failures_total", &labels), 2);
+        assert_eq!(metrics.counter("pinned_request_failures_total", &labels), 2);
     }
     assert_eq!(scene.house.live.load(Ordering::SeqCst), 0);
 }

@@ -1,11 +1,14 @@
 //! What the denied are told (H2.7 to H2.16).
 
+use pinned_testing::MetricsProbe;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_denial_says_what_it_was_given_to_say() {
     // H2.7, H2.8
-    let metrics = crate::app::Metrics::here();
+    let metrics = MetricsProbe::new();
+    let _watching = metrics.watch();
     let place = local().await;
     let reply = place.ask("/vaults/ada", "deny").send().await;
     assert_eq!(
@@ -24,7 +27,7 @@ async fn a_denial_says_what_it_was_given_to_say() {
     );
     assert_eq!(reply.header("content-type"), Some("application/json"));
     // Deliberate: no failure.
-    assert_eq!(metrics.count("pinned_request_failures_total", &[]), 0);
+    assert_eq!(metrics.counter("pinned_request_failures_total", &[]), 0);
 
     let reply = place.ask("/vaults/ada", "unserializable").send().await;
     assert_eq!(
@@ -32,7 +35,7 @@ async fn a_denial_says_what_it_was_given_to_say() {
         (500, "Internal Server Error")
     );
     let labels = [("phase", "auth"), ("transport", "http")];
-    assert_eq!(metrics.count("pinned_request_failures_total", &labels), 1);
+    assert_eq!(metrics.counter("pinned_request_failures_total", &labels), 1);
     assert_eq!(AuthRejected::new("m").code("c").code_str(), Some("c"));
 }
 
@@ -120,7 +123,8 @@ async fn a_long_denial_is_cut_on_a_character_boundary() {
 #[tokio::test(start_paused = true)]
 async fn a_payload_that_cannot_be_sent_is_a_failure() {
     // H2.10
-    let metrics = crate::app::Metrics::here();
+    let metrics = MetricsProbe::new();
+    let _watching = metrics.watch();
     let place = local().await;
     place
         .ask("/vaults/ada/chat", "payload")
@@ -138,26 +142,28 @@ async fn a_payload_that_cannot_be_sent_is_a_failure() {
         (1011, "authorization failed".to_owned())
     );
     let labels = [("phase", "auth"), ("transport", "websocket")];
-    assert_eq!(metrics.count("pinned_request_failures_total", &labels), 2);
+    assert_eq!(metrics.counter("pinned_request_failures_total", &labels), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_left_before_its_payload_ends_quietly() {
     // H2.11
-    let metrics = crate::app::Metrics::here();
+    let metrics = MetricsProbe::new();
+    let _watching = metrics.watch();
     let place = local().await;
     let call = place.passes(0, "payload").header("x-accept", "1");
     drop(call.path("/vaults/ada/chat").connect().await.unwrap());
     place.door.gates[0].open();
     settle().await;
-    assert_eq!(metrics.count("pinned_request_failures_total", &[]), 0);
+    assert_eq!(metrics.counter("pinned_request_failures_total", &[]), 0);
     assert_eq!((place.handled(), place.counts()), (0, (0, 0, 1)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_http_error_of_the_authorizer_passes_through() {
     // H2.12
-    let metrics = crate::app::Metrics::here();
+    let metrics = MetricsProbe::new();
+    let _watching = metrics.watch();
     let place = local().await;
     let reply = place.ask("/vaults/ada", "http").send().await;
     assert_eq!(
@@ -174,7 +180,7 @@ async fn an_http_error_of_the_authorizer_passes_through() {
         closed_with(&mut socket).await,
         (1008, "slow down".to_owned())
     );
-    assert_eq!(metrics.count("pinned_request_failures_total", &[]), 0);
+    assert_eq!(metrics.counter("pinned_request_failures_total", &[]), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,7 +207,8 @@ async fn a_close_of_the_authorizer_keeps_its_code_and_reason() {
 #[tokio::test(start_paused = true)]
 async fn a_whole_response_answers_the_request() {
     // H2.14
-    let metrics = crate::app::Metrics::here();
+    let metrics = MetricsProbe::new();
+    let _watching = metrics.watch();
     let place = local().await;
     let reply = place.ask("/vaults/ada", "redirect").send().await;
     assert_eq!(
@@ -222,7 +229,7 @@ async fn a_whole_response_answers_the_request() {
     );
     settle().await;
     assert_eq!(place.counts(), (1, 1, 1));
-    assert_eq!(metrics.count("pinned_request_failures_total", &[]), 0);
+    assert_eq!(metrics.counter("pinned_request_failures_total", &[]), 0);
 
     let mut socket = place
         .ask("/vaults/ada/chat", "redirect")
@@ -235,13 +242,14 @@ async fn a_whole_response_answers_the_request() {
         (1011, "authorization failed".to_owned())
     );
     let labels = [("phase", "auth"), ("transport", "websocket")];
-    assert_eq!(metrics.count("pinned_request_failures_total", &labels), 1);
+    assert_eq!(metrics.counter("pinned_request_failures_total", &labels), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_of_the_authorizer_leaks_nothing_and_promises_nothing() {
     // H2.15, H3.13
-    let metrics = crate::app::Metrics::here();
+    let metrics = MetricsProbe::new();
+    let _watching = metrics.watch();
     let place = local().await;
     for what in ["fail", "panic", "close"] {
         let reply = place.ask("/vaults/ada", what).send().await;
@@ -252,7 +260,7 @@ async fn a_fault_of_the_authorizer_leaks_nothing_and_promises_nothing() {
         assert_eq!(reply.header("retry-after"), None);
     }
     let labels = [("phase", "auth"), ("transport", "http")];
-    assert_eq!(metrics.count("pinned_request_failures_total", &labels), 3);
+    assert_eq!(metrics.counter("pinned_request_failures_total", &labels), 3);
     for what in ["fail", "panic"] {
         let mut socket = place
             .ask("/vaults/ada/chat", what)
