@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::{Either, ready};
 use http::Request;
 use http::request::Parts;
 use hyper::body::Incoming;
@@ -317,9 +318,9 @@ impl Call {
                 .run(held, work),
             Begin::Started(answer) => {
                 let entering = self.entering();
-                let waiting = self.waiting();
+                let settled = self.waiting().settle(WorkClass::Handler, answer);
                 HandlerFuture::waiting(entering.run(async move {
-                    match waiting.settle(WorkClass::Handler, answer).await {
+                    match settled.await {
                         Ok(begun) => begun.run(held, work).await,
                         Err(unavailable) => unavailable.into_response(),
                     }
@@ -379,28 +380,28 @@ impl Waiting {
         self.settle(class, answer).await
     }
 
-    /// Waits for the turn of work that counts already.
-    async fn settle(
+    /// Waits for the turn of work that counts already. Not an `async fn`: the work ends with the future, polled or not.
+    fn settle(
         self,
         class: WorkClass,
         turn: Option<TurnAnswer>,
-    ) -> Result<Begun, Unavailable> {
-        match turn {
-            None => Ok(self.started(class, None)),
-            Some(TurnAnswer::Granted(turn)) => Ok(self.started(class, Some(turn))),
-            Some(answer) => {
-                let seam = Arc::clone(self.entry.seam());
-                let work = Work {
-                    class,
-                    started: self.entry.begun(),
-                };
-                let tracked = settle_turn(seam, Some(work), answer).await?;
-                Ok(Begun {
-                    handler: self.handler,
-                    origin: self.origin,
-                    tracked,
-                })
-            }
+    ) -> impl Future<Output = Result<Begun, Unavailable>> + Send {
+        let seam = Arc::clone(self.entry.seam());
+        let work = Some(Work {
+            class,
+            started: self.entry.begun(),
+        });
+        let tracked = match turn {
+            None => Either::Left(ready(Ok(Tracked::adopt(seam, work, None)))),
+            Some(answer) => Either::Right(settle_turn(seam, work, answer)),
+        };
+        let (handler, origin) = (self.handler, self.origin);
+        async move {
+            Ok(Begun {
+                handler,
+                origin,
+                tracked: tracked.await?,
+            })
         }
     }
 

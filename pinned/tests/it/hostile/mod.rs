@@ -1,0 +1,4 @@
+//! Input and timing that nobody well-meaning would send: nothing may be torn, leaked or wedged by it.
+
+mod clients;
+mod requests;
