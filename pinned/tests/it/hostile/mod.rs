@@ -1,4 +1,6 @@
 //! Input and timing that nobody well-meaning would send: nothing may be torn, leaked or wedged by it.
 
 mod clients;
+mod panics;
 mod requests;
+mod threads;
