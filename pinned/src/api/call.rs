@@ -191,9 +191,21 @@ impl Call {
 
     /// One argument of the handler that needs no body.
     pub async fn part<A: FromRequestParts<RequestState>>(&mut self) -> Result<A, Rejected> {
-        A::from_request_parts(&mut self.parts, &self.state)
-            .await
-            .map_err(|rejection| Rejected(rejection.into_response()))
+        let taken = async {
+            A::from_request_parts(&mut self.parts, &self.state)
+                .await
+                .map_err(|rejection| Rejected(rejection.into_response()))
+        };
+        let Some(session) = &self.session else {
+            return taken.await;
+        };
+        // Once its socket is accepted, nobody waits for this argument but the instance.
+        tokio::select! {
+            biased;
+            taken = taken => return taken,
+            () = self.entry.seam.cut_off(WorkClass::Stream) => {}
+        }
+        Err(Rejected(session.instance_closed().await))
     }
 
     /// The handler's last argument, which may take the body.

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::close::CloseKind;
 use super::core::Host;
+use super::options::FOREVER;
 use super::record::{Phase, Record, State};
 use super::timers::TimerKey;
 use super::wind_down::Slot;
@@ -52,7 +53,8 @@ impl Host {
             .lease
             .ttl()
             .unwrap_or(std::time::Duration::from_secs(30));
-        term * 2
+        // Terms come from outside.
+        term.min(FOREVER) * 2
     }
 }
 

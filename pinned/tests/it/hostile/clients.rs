@@ -66,6 +66,10 @@ async fn a_client_that_leaves_behind_its_request_takes_no_turn_along() {
         client.write_all(b"\r\n").expect("sent");
         drop(client);
         // This thread is the server's too: it looks when all of that has arrived.
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "nothing else is to run meanwhile"
+        )]
         std::thread::sleep(millis(50));
         domain().sleep(millis(50)).await;
     }

@@ -2,5 +2,6 @@
 
 mod clients;
 mod panics;
+mod phases;
 mod requests;
 mod threads;
