@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::{Either, ready};
 use http::Request;
 use http::request::Parts;
 use tokio::time::Instant;
@@ -97,9 +98,21 @@ impl Call {
 
     /// One argument of the handler that needs no body.
     pub async fn part<A: FromRequestParts<RequestState>>(&mut self) -> Result<A, Rejected> {
-        A::from_request_parts(&mut self.parts, &self.state)
-            .await
-            .map_err(|rejection| Rejected(rejection.into_response()))
+        let taken = async {
+            A::from_request_parts(&mut self.parts, &self.state)
+                .await
+                .map_err(|rejection| Rejected(rejection.into_response()))
+        };
+        let Some(session) = &self.session else {
+            return taken.await;
+        };
+        // Once its socket is accepted, nobody waits for this argument but the instance.
+        tokio::select! {
+            biased;
+            taken = taken => return taken,
+            () = self.entry.seam.cut_off(WorkClass::Stream) => {}
+        }
+        Err(Rejected(session.instance_closed().await))
     }
 
     /// The handler's last argument, which may take the body.
@@ -224,9 +237,9 @@ impl Call {
                 .run(held, work),
             Begin::Started(answer) => {
                 let entering = self.entering();
-                let prepared = self.prepared();
+                let settled = self.prepared().settle(WorkClass::Handler, answer);
                 HandlerFuture::waiting(entering.run(async move {
-                    match prepared.settle(WorkClass::Handler, answer).await {
+                    match settled.await {
                         Ok(begun) => begun.run(held, work).await,
                         Err(unavailable) => unavailable.into_response(),
                     }
@@ -286,28 +299,28 @@ impl Prepared {
         self.settle(class, answer).await
     }
 
-    /// Waits for the turn of work that counts already.
-    async fn settle(
+    /// Waits for the turn of work that counts already. Not an `async fn`: the work ends with the future, polled or not.
+    fn settle(
         self,
         class: WorkClass,
         turn: Option<TurnAnswer>,
-    ) -> Result<Begun, Unavailable> {
-        match turn {
-            None => Ok(self.started(class, None)),
-            Some(TurnAnswer::Granted(turn)) => Ok(self.started(class, Some(turn))),
-            Some(answer) => {
-                let seam = Arc::clone(self.entry.seam());
-                let work = Work {
-                    class,
-                    started: self.entry.begun(),
-                };
-                let tracked = settle_turn(seam, Some(work), answer).await?;
-                Ok(Begun {
-                    handler: self.handler,
-                    origin: self.origin,
-                    tracked,
-                })
-            }
+    ) -> impl Future<Output = Result<Begun, Unavailable>> + Send {
+        let seam = Arc::clone(self.entry.seam());
+        let work = Some(Work {
+            class,
+            started: self.entry.begun(),
+        });
+        let tracked = match turn {
+            None => Either::Left(ready(Ok(Tracked::adopt(seam, work, None)))),
+            Some(answer) => Either::Right(settle_turn(seam, work, answer)),
+        };
+        let (handler, origin) = (self.handler, self.origin);
+        async move {
+            Ok(Begun {
+                handler,
+                origin,
+                tracked: tracked.await?,
+            })
         }
     }
 

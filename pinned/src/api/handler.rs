@@ -52,7 +52,21 @@ impl HandlerFuture {
         Fut: Future<Output = Response> + Send + 'static,
     {
         let entering = call.entering();
-        Self::waiting(entering.run(run(call)))
+        let (seam, handler) = (Arc::clone(call.entry.seam()), call.handler);
+        let answer = AssertUnwindSafe(run(call)).catch_unwind();
+        Self::waiting(entering.run(async move {
+            answer.await.unwrap_or_else(|_panic| {
+                // No turn is held before the handler, whose own panics end there: nothing is torn.
+                tracing::error!(
+                    target: "pinned::host",
+                    instance_id = seam.id(),
+                    namespace = seam.namespace(),
+                    handler,
+                    "an argument of a handler panicked"
+                );
+                internal_error()
+            })
+        }))
     }
 
     pub(crate) fn ready(response: Response) -> Self {

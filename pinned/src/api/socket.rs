@@ -106,7 +106,9 @@ pub(crate) struct FailureHooks(Arc<Mutex<Option<FailureHook>>>);
 
 impl FailureHooks {
     pub(crate) fn set(&self, hook: FailureHook) {
-        *self.0.lock() = Some(hook);
+        let replaced = self.0.lock().replace(hook);
+        // What it owns is the user's: no lock is held.
+        drop(replaced);
     }
 
     /// What the hook wants to be sent before the close. Its panic is logged and ignored.
@@ -184,6 +186,12 @@ impl Session {
             }
         }
         empty_response(StatusCode::FORBIDDEN)
+    }
+
+    /// Ends the socket of a request whose instance closed before its handler began.
+    pub(crate) async fn instance_closed(&self) -> Response {
+        self.fail_to_begin(Unavailable::Refused(Refusal::Closing))
+            .await
     }
 
     /// Runs the handler until it ends or is cut off, and closes the socket accordingly. The response is for a socket

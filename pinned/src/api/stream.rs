@@ -13,17 +13,8 @@ use parking_lot::Mutex;
 use super::scope::Scope;
 use super::seam::{OpenStream, Seam, Turn, Work};
 
-/// Ends a handler's work with its answer; a body of unknown length goes on as stream work.
-pub(crate) fn track(
-    seam: &Seam,
-    work: Option<Work>,
-    turn: Option<Turn>,
-    response: Response,
-) -> Response {
-    let Some(work) = work.filter(|_| response.body().size_hint().exact().is_none()) else {
-        seam.finish(work, turn, false);
-        return response;
-    };
+/// Ends a handler's work with its answer, whose body goes on as stream work.
+pub(crate) fn track(seam: &Seam, work: Work, turn: Option<Turn>, response: Response) -> Response {
     response.map(|body| {
         let source = Arc::new(Source::new(body));
         let key = seam.finish_into_stream(work, turn, Arc::clone(&source) as _);

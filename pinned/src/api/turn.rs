@@ -6,6 +6,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use axum::response::Response;
+use futures_util::future::{Either, ready};
+use http_body::Body as _;
 use pinned_wire::headers::REFUSAL;
 use tokio::sync::oneshot;
 
@@ -44,8 +46,16 @@ impl Tracked {
     pub(crate) fn answer(mut self, mut response: Response) -> Response {
         // Only a host may promise that nothing has run; a handler's own answer, or one that it relays, says otherwise.
         strike(response.headers_mut(), &REFUSAL);
+        // Code of the user's that may panic: until it is done, this guard ends the work.
+        let is_measured = response.body().size_hint().exact().is_some();
         let (work, turn) = (self.work.take(), self.turn.take());
-        track(&self.seam, work, turn, response)
+        match work {
+            Some(work) if !is_measured => track(&self.seam, work, turn, response),
+            work => {
+                self.seam.finish(work, turn, false);
+                response
+            }
+        }
     }
 
     /// Checks that the turn is one of a `T`, and notes it in its chain.
@@ -124,14 +134,17 @@ impl Drop for QueuedWork {
 
 /// Waits for the turn that `answer` promises.
 ///
-/// `work` counts already; it ends with the returned guard, or before this returns an error.
-pub(crate) async fn settle_turn(
+/// `work` counts already; it ends with the returned guard, or before this returns an error. The future guards it from
+/// the start: a server may drop one that it never polled.
+pub(crate) fn settle_turn(
     seam: Seam,
     work: Option<Work>,
     answer: TurnAnswer,
-) -> Result<Tracked, Refusal> {
+) -> impl Future<Output = Result<Tracked, Refusal>> + Send {
     match answer {
-        TurnAnswer::Granted(turn) => Ok(Tracked::adopt(seam, work, Some(turn))),
+        TurnAnswer::Granted(turn) => {
+            Either::Left(ready(Ok(Tracked::adopt(seam, work, Some(turn)))))
+        }
         TurnAnswer::Queued(answer) => {
             let queued = QueuedWork {
                 seam,
@@ -139,7 +152,7 @@ pub(crate) async fn settle_turn(
                 answer,
                 settled: false,
             };
-            queued.settle().await
+            Either::Right(queued.settle())
         }
     }
 }

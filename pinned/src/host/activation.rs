@@ -1,6 +1,6 @@
 //! Activation: setup, shared by everyone who asks for the id (H4).
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -175,15 +175,21 @@ impl Record {
         let setup = self.host.blueprint.setup;
         let scope = Scope::new(Arc::clone(&seam), Held::Whole(TurnKind::Exclusive), origin);
         let context = Context::new(seam);
-        let setup = scope.run(AssertUnwindSafe(async move { setup(context).await }).catch_unwind());
-        tokio::select! {
-            biased;
-            built = setup => match built {
-                Ok(Ok(value)) => Outcome::Built(value),
-                Ok(Err(error)) => Outcome::Failed(error),
-                Err(_panic) => Outcome::Failed(SetupError::new("the setup panicked")),
-            },
-            () = self.wait_until(|record| record.stage() >= Stage::CutWork) => Outcome::CutOff,
+        let is_cut = |record: &Self| record.stage() >= Stage::CutWork;
+        let setup = async move {
+            tokio::select! {
+                biased;
+                built = async move { setup(context).await } => Some(built),
+                () = self.wait_until(is_cut) => None,
+            }
+        };
+        // The cut is inside: what a setup leaves behind may panic when it is dropped.
+        match scope.run(AssertUnwindSafe(setup).catch_unwind()).await {
+            Ok(Some(Ok(value))) => Outcome::Built(value),
+            Ok(Some(Err(error))) => Outcome::Failed(error),
+            Ok(None) => Outcome::CutOff,
+            Err(_panic) if is_cut(self) => Outcome::CutOff,
+            Err(_panic) => Outcome::Failed(SetupError::new("the setup panicked")),
         }
     }
 
@@ -217,11 +223,13 @@ impl Record {
     /// Drops the record again; the placement stays, and so does the fence (H4.6, H12.5).
     async fn fail_activation(self: &Arc<Self>, activation: &Arc<Activation>, error: SetupError) {
         if error.as_http().is_none() {
+            // Its words are the user's code, and everybody waits for this activation to end.
+            let words = catch_unwind(AssertUnwindSafe(|| error.to_string()));
             tracing::error!(
                 target: "pinned::host",
                 instance_id = self.id(),
                 namespace = &*self.host.namespace,
-                %error,
+                error = words.as_deref().unwrap_or("an error that panics when it is asked what it is"),
                 "activation failed"
             );
         }

@@ -209,12 +209,17 @@ impl CloseJob {
         let Some(value) = record.lock().turns.retire() else {
             return true;
         };
-        let teardown = (record.host.blueprint.teardown)(value);
+        let teardown = record.host.blueprint.teardown;
+        // The error is put into words under the same guard: they too are the user's code.
+        let teardown = async move { teardown(value).await.map_err(|error| error.to_string()) };
         let seam: Seam = Arc::clone(record) as Seam;
         let scope = Scope::new(seam, Held::Whole(TurnKind::Exclusive), Origin::default());
         let ended = scope.run(AssertUnwindSafe(teardown).catch_unwind()).await;
-        let ended = ended.unwrap_or_else(|_| Err("the teardown panicked".into()));
-        self.succeeded(ended, "teardown failed; the placement is not released")
+        let ended = ended.unwrap_or_else(|_| Err("the teardown panicked".to_owned()));
+        self.succeeded(
+            ended.map_err(BoxError::from),
+            "teardown failed; the placement is not released",
+        )
     }
 
     async fn flush(&self) -> bool {

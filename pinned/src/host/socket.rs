@@ -12,7 +12,7 @@ use super::core::Host;
 use super::dispatch::Attached;
 use super::head::Identified;
 use super::metrics::Transport;
-use super::record::Record;
+use super::record::{Record, Stage};
 use crate::api::auth::{AuthRejected, Connection, Denied};
 use crate::api::call::Call;
 use crate::api::context::Context;
@@ -93,6 +93,8 @@ impl Host {
                     authorized = run_authorizer(authorize, &context, &connection) => authorized,
                     // A client that left before its answer gives its authorizer up (H2.17).
                     () = client_left(client) => return empty_response(StatusCode::FORBIDDEN),
+                    // After it, nothing else would: an accepted socket has nobody who waits for the authorizer.
+                    () = cut_off(&attached.record) => return session.instance_closed().await,
                 };
                 match authorized {
                     Ok(output) => Some(output),
@@ -191,6 +193,13 @@ impl Host {
             }
         }
     }
+}
+
+/// Resolves once the instance has closed, and everything of it is to end.
+async fn cut_off(record: &Record) {
+    record
+        .wait_until(|record| record.stage() == Stage::CutAll)
+        .await;
 }
 
 /// Resolves when the client left before its answer; never after it.

@@ -159,6 +159,13 @@ impl Connections {
     }
 }
 
+impl Drop for Connections {
+    /// A server that is given up takes its connections along; nobody watches them any more.
+    fn drop(&mut self) {
+        self.open.each(|vitals| vitals.tell(Nudge::End));
+    }
+}
+
 impl Open {
     fn each(&self, tell: impl FnMut(&Arc<Vitals>)) {
         self.connections.lock().open.values().for_each(tell);

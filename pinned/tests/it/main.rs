@@ -11,6 +11,7 @@ mod configuration;
 mod detached;
 mod dispatch;
 mod fences;
+mod hostile;
 mod idle;
 mod kept;
 mod observe;
