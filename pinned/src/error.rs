@@ -1,5 +1,7 @@
 //! The errors of a worker, and errors in general.
 
+use std::fmt;
+
 /// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -7,7 +9,9 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a worker could not be built, started or served.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` shows the text and its causes, because that is what `fn main() -> pinned::Result<()>` prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting is missing, malformed or contradicts another; the text says which and what is expected.
@@ -20,7 +24,7 @@ pub enum Error {
     #[error("this worker has started already")]
     AlreadyStarted,
     /// The address could not be bound.
-    #[error("cannot listen on {address}")]
+    #[error("cannot listen on {address} (`PORT` and `BIND` choose another)")]
     Bind {
         /// Where.
         address: String,
@@ -33,6 +37,16 @@ pub enum Error {
     /// Parts of the shutdown failed; all of it ran (H11.11).
     #[error("the shutdown failed in part: {}", .0.join("; "))]
     Shutdown(Vec<String>),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut causes = causes(self);
+        if let Some(error) = causes.next() {
+            write!(f, "{error}")?;
+        }
+        causes.try_for_each(|cause| write!(f, ": {cause}"))
+    }
 }
 
 impl Error {
@@ -50,4 +64,23 @@ pub(crate) fn causes<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_main_prints_is_the_text_and_its_causes() {
+        let error = Error::Bind {
+            address: "0.0.0.0:80".to_owned(),
+            source: std::io::Error::other("taken"),
+        };
+        assert_eq!(
+            format!("{error:?}"),
+            "cannot listen on 0.0.0.0:80 (`PORT` and `BIND` choose another): taken"
+        );
+        let error = Error::config("PORT is \"x\"");
+        assert_eq!(format!("{error:?}"), "PORT is \"x\"");
+    }
 }

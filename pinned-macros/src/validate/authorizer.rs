@@ -60,7 +60,10 @@ fn missing(name: &Ident, roles: &Roles<'_>) -> String {
         ),
         None => String::new(),
     };
-    format!("there is no function `{name}` in this block{default}: to add one, {SHAPE}")
+    format!(
+        "there is no function `{name}` in this block{default}: to add one, write `async fn {name}(ctx: &Context, conn: \
+         &Connection) -> Result<Caller, Denied>`"
+    )
 }
 
 /// `async fn(ctx: &Context, conn: &Connection) -> Result<Caller, Denied>`

@@ -176,9 +176,28 @@ impl<E: Into<BoxError>> TeardownReturn for Result<(), E> {
     }
 }
 
+/// A struct whose instances need no setup: every one that is `Default`.
+#[diagnostic::on_unimplemented(
+    message = "nothing says how an instance of `{Self}` is made",
+    label = "neither `Default` nor a setup",
+    note = "derive or implement `Default` for `{Self}`, or write `#[lifespan::setup] async fn setup(ctx: Context) -> Self` \
+            in the block"
+)]
+#[doc(hidden)]
+pub trait SetupByDefault {
+    fn by_default() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> SetupByDefault for T {
+    fn by_default() -> Self {
+        T::default()
+    }
+}
+
 /// The setup of a block without `#[lifespan::setup]`.
 #[doc(hidden)]
-pub fn default_setup<T: PinnedApi + Default>()
+pub fn default_setup<T: PinnedApi + SetupByDefault>()
 -> futures_util::future::BoxFuture<'static, Result<T, SetupError>> {
-    Box::pin(async { Ok(T::default()) })
+    Box::pin(async { Ok(T::by_default()) })
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use super::PinnedWorker;
+use crate::api::route::RouteAuth;
 
 /// Says what is served, where, and from which crates: a struct that is missing is seen at once.
 pub(super) fn show(worker: &PinnedWorker, address: Option<SocketAddr>) {
@@ -41,18 +42,27 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
             "  {}  {}  (crate {})",
             host.namespace, blueprint.type_name, blueprint.package
         );
-        let routes: BTreeSet<(&str, String)> = blueprint
+        let routes: BTreeSet<(&str, String, &str)> = blueprint
             .routes
             .iter()
-            .map(|route| (route.spec.path(), route.spec.method().to_string()))
+            .map(|route| &route.spec)
+            .map(|spec| (spec.path(), spec.method().to_string(), gate(spec.auth())))
             .collect();
-        for (path, method) in routes {
+        for (path, method, gate) in routes {
             // What people type; the path with a slash at its end works as well.
             let path = if path == "/" { "" } else { path };
-            let _ = writeln!(text, "    {method:9} {}/{{id}}{path}", host.namespace);
+            let _ = writeln!(text, "    {method:9} {}/{{id}}{path}{gate}", host.namespace);
         }
     }
     text
+}
+
+/// Whether a route is open to everyone: what one wants to see before somebody else does.
+fn gate(auth: RouteAuth) -> &'static str {
+    match auth {
+        RouteAuth::Default(_) | RouteAuth::Named(_) => "",
+        RouteAuth::Public | RouteAuth::Open => "  (open to everyone)",
+    }
 }
 
 /// An address as a browser takes it: one for all interfaces is reached at `localhost`.
