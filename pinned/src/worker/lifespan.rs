@@ -10,6 +10,19 @@ use crate::error::{Error, Result};
 pub struct RunningWorker {
     worker: PinnedWorker,
     stopped: bool,
+    #[cfg(feature = "metrics")]
+    _upkeep: Option<Upkeep>,
+}
+
+/// The upkeep of the metrics, for as long as it is held.
+#[cfg(feature = "metrics")]
+struct Upkeep(crate::domain::TaskHandle<()>);
+
+#[cfg(feature = "metrics")]
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl PinnedWorker {
@@ -35,6 +48,11 @@ impl PinnedWorker {
         Ok(RunningWorker {
             worker: self.clone(),
             stopped: false,
+            #[cfg(feature = "metrics")]
+            _upkeep: self.core.metrics.clone().map(|exporter| {
+                let domain = self.domain();
+                Upkeep(domain.spawn(exporter.keep_up(domain.clone())))
+            }),
         })
     }
 

@@ -1,16 +1,21 @@
 //! `/metrics` in the Prometheus text format.
 
-use std::sync::OnceLock;
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use parking_lot::Mutex;
 
 use super::PinnedWorker;
+use crate::domain::Domain;
 use crate::error::{Error, Result};
 
 /// The process's recorder, which there is one of however many workers ask for it.
-static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+static RECORDER: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+
+/// How often samples are put into their buckets. Until then each is kept as it is, whether or not anybody reads.
+const UPKEEP: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub(super) struct Exporter(PrometheusHandle);
@@ -18,7 +23,9 @@ pub(super) struct Exporter(PrometheusHandle);
 impl Exporter {
     /// Installs the recorder, or finds the one that was installed here before.
     pub(super) fn install() -> Result<Self> {
-        if let Some(handle) = RECORDER.get() {
+        // Held until the end: of two workers that are built at once, one finds the other's.
+        let mut recorder = RECORDER.lock();
+        if let Some(handle) = &*recorder {
             return Ok(Self(handle.clone()));
         }
         let handle = PrometheusBuilder::new()
@@ -29,7 +36,16 @@ impl Exporter {
                     "`metrics` cannot install its recorder, because the program has one already: {error}"
                 ))
             })?;
-        Ok(Self(RECORDER.get_or_init(|| handle).clone()))
+        *recorder = Some(handle.clone());
+        Ok(Self(handle))
+    }
+
+    /// Keeps the recorder from growing where nobody reads it. Never returns.
+    pub(super) async fn keep_up(self, domain: Domain) {
+        loop {
+            domain.sleep(UPKEEP).await;
+            self.0.run_upkeep();
+        }
     }
 
     pub(super) fn router(&self) -> Router<PinnedWorker> {
