@@ -10,11 +10,12 @@ use super::core::Host;
 use super::record::{Phase, Record, State};
 use super::timers::TimerKey;
 use super::wind_down::WindDown;
+use crate::domain::saturating_add;
 
 /// Runs until it is stopped. An error in one sweep does not end the loop (H8.1).
 pub(super) async fn run(host: Arc<Host>) {
     let domain = host.env.domain.clone();
-    let mut next_purge = domain.monotonic() + host.fence_life();
+    let mut next_purge = saturating_add(domain.monotonic(), host.fence_life());
     loop {
         tokio::select! {
             biased;
@@ -32,7 +33,7 @@ pub(super) async fn run(host: Arc<Host>) {
         }
         if now >= next_purge {
             host.directory.purge_fences(now, host.fence_life());
-            next_purge = now + host.fence_life();
+            next_purge = saturating_add(now, host.fence_life());
         }
     }
 }
