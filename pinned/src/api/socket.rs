@@ -227,8 +227,16 @@ impl Session {
             () = seam.cut_off(WorkClass::Stream) => None,
             outcome = &mut work => Some(outcome),
         };
-        // The handler's cleanup runs before its client hears of the end (H6.8).
-        drop(work);
+        // The handler's cleanup runs before its client hears of the end (H6.8), which its panic does not keep from it.
+        if catch_unwind(AssertUnwindSafe(|| drop(work))).is_err() {
+            tracing::error!(
+                target: "pinned::host",
+                instance_id = seam.id(),
+                namespace = seam.namespace(),
+                handler,
+                "the cleanup of a websocket handler panicked"
+            );
+        }
         let response = match outcome {
             Some(Ok(SocketEnd::Done)) => {
                 self.control.end(close_code::NORMAL, "").await;

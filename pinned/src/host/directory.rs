@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -135,8 +136,16 @@ impl Directory {
             shard.fences.insert(record.id().into(), remembered);
         }
         drop(shard);
-        // User code that may ask its instance something: no lock is held.
-        drop(hooks);
+        // User code, which may ask its instance something or panic: no lock is held, and who waits for the close is
+        // still to be told.
+        if catch_unwind(AssertUnwindSafe(|| drop(hooks))).is_err() {
+            tracing::error!(
+                target: "pinned::host",
+                instance_id = record.id(),
+                namespace = &*record.host.namespace,
+                "a lease hook panicked when it was dropped"
+            );
+        }
         true
     }
 

@@ -1,6 +1,7 @@
 //! Settings from environment variables.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::error::{Error, Result};
@@ -18,17 +19,18 @@ const ALLOW_DEV: &str = "PINBOARD_ALLOW_DEV_IN_PRODUCTION";
 
 impl Environment {
     pub(super) fn of_process() -> Self {
-        Self::from_lookup(|name| std::env::var(name).ok())
+        Self::from_lookup(|name| std::env::var_os(name))
     }
 
-    pub(super) fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Self {
+    /// A value that is no text is set all the same: it must not pass for a missing one.
+    fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
         let names = [PORT, BIND, PINBOARD_URL, ALLOW_DEV]
             .into_iter()
             .chain(CONTROL_PLANE_ONLY)
             .chain(MODES);
         Self(
             names
-                .filter_map(|name| Some((name, lookup(name)?)))
+                .filter_map(|name| Some((name, lookup(name)?.to_string_lossy().into_owned())))
                 .collect(),
         )
     }
@@ -110,7 +112,7 @@ mod tests {
     fn environment(pairs: &[(&str, &str)]) -> Environment {
         Environment::from_lookup(|name| {
             let (_, value) = pairs.iter().find(|(known, _)| *known == name)?;
-            Some((*value).to_owned())
+            Some((*value).into())
         })
     }
 
@@ -141,6 +143,17 @@ mod tests {
                 .address(default())
                 .is_err()
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_value_that_is_no_text_is_not_a_missing_one() {
+        use std::os::unix::ffi::OsStringExt;
+
+        let broken = |_: &str| Some(OsString::from_vec(vec![0xff]));
+        let environment = Environment::from_lookup(broken);
+        assert!(environment.address(default()).is_err());
+        assert!(environment.check_mode().is_err());
     }
 
     #[test]

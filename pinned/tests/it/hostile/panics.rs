@@ -8,7 +8,10 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use http::request::Parts;
 use http_body::{Frame, SizeHint};
-use pinned::{BoxError, Context, RequestState, SetupError, lifespan, pinned_api, route};
+use pinned::{
+    BoxError, Context, Instance, InstanceLeaseSettings, RequestState, SetupError, WebSocket,
+    lifespan, pinned_api, route,
+};
 
 use crate::rig::{App, Probe, bounded, settle};
 
@@ -71,6 +74,13 @@ impl http_body::Body for Unmeasured {
 
 #[pinned_api]
 impl Troubled {
+    #[route::websocket("/mined-socket")]
+    async fn mined_socket(this: Instance<Self>, _socket: WebSocket) {
+        let probe = this.read().await.expect("a turn").probe.clone();
+        let _mine = Mine;
+        probe.gate("mined socket").await;
+    }
+
     #[lifespan::setup]
     async fn setup(ctx: Context) -> Result<Self, SetupError> {
         let probe = (*ctx.state::<Probe>().expect("a probe")).clone();
@@ -84,6 +94,14 @@ impl Troubled {
                 return Err(SetupError::new(Mute));
             }
             _ => {}
+        }
+        if ctx.id() == "hooked" {
+            let mine = Mine;
+            ctx.lease()
+                .configure(InstanceLeaseSettings::new().on_idle(move || {
+                    let _mine = &mine;
+                }))
+                .expect("configured");
         }
         Ok(Self { probe })
     }
@@ -183,5 +201,28 @@ async fn a_handler_that_panics_when_it_is_cut_off_does_not_wedge_its_id() {
     bounded(waiting.answer()).await.assert_aborted();
     bounded(app.get("/t/a")).await.assert_ok("ok");
     settle().await;
+    bounded(app.shutdown()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_whose_handler_panics_when_it_is_cut_off_is_closed_in_order() {
+    // H6.8
+    let app = App::of::<Troubled>().await;
+    let mut socket = bounded(app.socket("/t/a/mined-socket"))
+        .await
+        .unwrap_or_else(|_| panic!("accepted"));
+    app.probe.seen("at mined socket").await;
+    app.host::<Troubled>().abort("a");
+    assert_eq!(bounded(socket.closed()).await.0, 1012);
+    bounded(app.shutdown()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_panics_when_it_is_dropped_holds_nobody_up() {
+    let app = App::of::<Troubled>().await;
+    bounded(app.get("/t/hooked")).await.assert_ok("ok");
+    app.host::<Troubled>().abort("hooked");
+    // Waits for the close.
+    bounded(app.get("/t/hooked")).await.assert_ok("ok");
     bounded(app.shutdown()).await;
 }
