@@ -9,7 +9,7 @@
 //! tokio = { version = "1", features = ["macros", "rt", "test-util"] }
 //! ```
 //!
-//! ```
+//! ```standalone_crate
 //! use std::time::Duration;
 //!
 //! use pinned::{Json, PinnedWorker, pinned_api, route};
