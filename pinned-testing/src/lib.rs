@@ -3,34 +3,69 @@
 //!
 //! Everything runs in the test's own process, without sockets, so that a paused clock is all the time there is.
 //!
+//! ```toml
+//! [dev-dependencies]
+//! pinned-testing = { path = "../pinned/pinned-testing" }
+//! tokio = { version = "1", features = ["macros", "rt", "test-util"] }
 //! ```
-//! use pinned::{Json, pinned_api, route};
-//! use pinned_testing::pinned_app;
+//!
+//! ```standalone_crate
+//! use std::time::Duration;
+//!
+//! use pinned::{Json, PinnedWorker, pinned_api, route};
+//! use pinned_testing::TestApp;
 //!
 //! #[derive(Default)]
 //! struct Counter { count: u64 }
 //!
-//! #[pinned_api("/counters")]
+//! #[pinned_api("/counters", idle_timeout = "5m")]
 //! impl Counter {
 //!     #[route::post("/increment")]
 //!     async fn increment(&mut self) -> Json<u64> { self.count += 1; Json(self.count) }
+//!
+//!     #[route::get("/")]
+//!     async fn read(&self) -> Json<u64> { Json(self.count) }
 //! }
 //!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> pinned::Result<()> {
-//! let app = pinned_app::<Counter>().await?;
-//! let answer = app.client().post("/counters/alice/increment").send().await;
-//! assert_eq!(answer.json::<u64>().await, 1);
-//! app.shutdown().await?;
-//! # Ok(())
-//! # }
+//! #[derive(Default)]
+//! struct Greeter;
+//!
+//! #[pinned_api("/greeters")]
+//! impl Greeter {
+//!     #[route::get("/")]
+//!     async fn greet(&self) -> &'static str { "hello" }
+//! }
+//!
+//! # /*
+//! #[tokio::test(start_paused = true)]
+//! # */
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! async fn a_counter_is_forgotten_after_five_idle_minutes() -> pinned::Result<()> {
+//!     // Every annotated struct that is linked in. `pinned_app::<Counter>()` starts a single one.
+//!     let app = TestApp::start(PinnedWorker::builder().hosts_from_registry()).await?;
+//!     let client = app.client();
+//!
+//!     let answer = client.post("/counters/alice/increment").send().await;
+//!     assert_eq!(answer.json::<u64>().await, 1);
+//!     assert_eq!(client.get("/greeters/alice").send().await.text().await, "hello");
+//!
+//!     // The clock is stopped, and moves on by itself when nothing else is left to do.
+//!     tokio::time::sleep(Duration::from_secs(6 * 60)).await;
+//!     assert!(app.host::<Counter>().is_empty());
+//!     let answer = client.get("/counters/alice").send().await;
+//!     assert_eq!(answer.json::<u64>().await, 0);
+//!
+//!     app.shutdown().await
+//! }
+//! # fn main() { a_counter_is_forgotten_after_five_idle_minutes().unwrap() }
 //! ```
 //!
 //! ## Where to look
 //!
 //! | To | use |
 //! |---|---|
-//! | serve a type for a test | [`pinned_app`], [`pinned_app_with`], [`TestApp::start`] |
+//! | serve a type for a test | [`pinned_app`], [`pinned_app_with`] |
+//! | serve several, or all that are linked in | [`TestApp::start`] |
 //! | test an instance alone | [`instance`], [`TestInstance`] |
 //! | make requests | [`TestClient`], [`client_for`], [`pinned_client`] |
 //! | read a body as it comes | [`BodyReader`] |

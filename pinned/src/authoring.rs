@@ -62,6 +62,63 @@ macro_rules! link {
 ///     }
 /// }
 /// ```
+///
+/// `Path` holds the parameters of the route itself, `{index}` above, and not the id. The id is
+/// [`Context::id`](crate::Context::id) or [`Instance::id`](crate::Instance::id). A handler and a setup get a
+/// [`Context`](crate::Context) as an argument, and whoever has an `Instance<Self>` by `this.context()`:
+///
+/// ```
+/// use pinned::{Context, Instance, pinned_api, route};
+///
+/// #[derive(Default)]
+/// struct Room;
+///
+/// #[pinned_api("/rooms")]
+/// impl Room {
+///     #[route::get("/name")]
+///     async fn name(&self, ctx: Context) -> String { ctx.id().to_owned() }
+///
+///     #[route::get("/address")]
+///     async fn address(this: Instance<Self>) -> String {
+///         format!("{}/{}", this.context().namespace(), this.id())
+///     }
+/// }
+/// ```
+///
+/// A WebSocket handler takes its socket as the last argument: a [`WebSocket`](crate::WebSocket), which is accepted when
+/// the handler begins, or a [`WebSocketUpgrade`](crate::WebSocketUpgrade), to refuse it or to choose a subprotocol or
+/// limits first. The socket is closed when the handler returns. With `this: Instance<Self>` it holds a turn only where
+/// it takes one; with `&mut self` nobody else would have a turn for as long as the socket is open.
+///
+/// ```
+/// use pinned::ws::Message;
+/// use pinned::{BoxError, Instance, WebSocket, pinned_api, route};
+///
+/// #[derive(Default)]
+/// struct Log { lines: Vec<String> }
+///
+/// #[pinned_api("/logs")]
+/// impl Log {
+///     #[route::websocket("/ws")]
+///     async fn write(this: Instance<Self>, mut socket: WebSocket) -> Result<(), BoxError> {
+///         while let Some(message) = socket.recv().await {
+///             match message? {
+///                 Message::Text(line) => {
+///                     let count = {
+///                         let mut log = this.write().await?;
+///                         log.lines.push(line.to_string());
+///                         log.lines.len()
+///                     };
+///                     socket.send_text(count.to_string()).await?;
+///                 }
+///                 Message::Close(_) => break,
+///                 _ => {}
+///             }
+///         }
+///         Ok(())
+///     }
+/// }
+/// ```
 pub mod route {
     pub use pinned_macros::{
         route_delete as delete, route_get as get, route_patch as patch, route_post as post,
@@ -103,6 +160,8 @@ pub mod lifespan {
 /// The function has no `self`, because it runs before setup, once for each request to a route that neither is public
 /// (`auth = none`) nor names another function of the same shape (`auth = Self::other`).
 ///
+/// A block without `#[authorize]` leaves every route open that names no function itself: whoever reaches the port may call.
+///
 /// ```
 /// use pinned::{Auth, AuthRejected, Connection, Context, Denied, pinned_api, route};
 ///
@@ -128,6 +187,31 @@ pub mod lifespan {
 ///     async fn read(&self) -> String { self.text.clone() }
 /// }
 /// ```
+///
+/// All namespaces are on one port, those for other instances only as well. Their authorizer looks at who is vouched for: a
+/// call through [`Context::cluster`](crate::Context::cluster) is attested by the host, and nobody outside can claim to be
+/// an instance.
+///
+/// ```
+/// use pinned::{Attestation, AuthRejected, Connection, Context, Denied, pinned_api, route};
+///
+/// #[derive(Default)]
+/// struct Audit { entries: Vec<String> }
+///
+/// #[pinned_api("/audit")]
+/// impl Audit {
+///     #[authorize]
+///     async fn notes_only(_ctx: &Context, conn: &Connection) -> Result<(), Denied> {
+///         match conn.attestation() {
+///             Attestation::Instance { ns, .. } if ns == "/notes" => Ok(()),
+///             _ => Err(AuthRejected::new("only notes write here").forbidden().into()),
+///         }
+///     }
+///
+///     #[route::post("/")]
+///     async fn append(&mut self, event: String) { self.entries.push(event); }
+/// }
+/// ```
 pub use pinned_macros::authorize;
 
 /// What an instance adds to its row of the worker's stats: `#[stats]` inside a [`macro@crate::pinned_api`] block, where
@@ -145,6 +229,32 @@ pub use pinned_macros::authorize;
 ///     fn stats(&self) -> std::collections::BTreeMap<&'static str, usize> {
 ///         [("waiting", self.waiting.len())].into()
 ///     }
+/// }
+/// ```
+///
+/// `/_pinned/stats` answers to the worker's secret, which in local mode is random in each process, so that nobody outside
+/// can read it. Serve [`PinnedWorker::stats`](crate::PinnedWorker::stats) from a route of your own instead, behind
+/// whatever guards your internal pages:
+///
+/// ```no_run
+/// use std::sync::OnceLock;
+///
+/// use pinned::axum::response::IntoResponse;
+/// use pinned::axum::{Router, routing::get};
+/// use pinned::{Json, PinnedWorker};
+///
+/// static WORKER: OnceLock<PinnedWorker> = OnceLock::new();
+///
+/// async fn stats() -> impl IntoResponse { Json(WORKER.get().map(PinnedWorker::stats)) }
+///
+/// #[tokio::main]
+/// async fn main() -> pinned::Result<()> {
+///     let worker = PinnedWorker::builder()
+///         .hosts_from_registry()
+///         .environment()
+///         .merge(Router::new().route("/internal/stats", get(stats)))
+///         .build()?;
+///     WORKER.get_or_init(|| worker.clone()).clone().serve().await
 /// }
 /// ```
 pub use pinned_macros::stats;

@@ -45,17 +45,19 @@ pub enum ClusterError {
 ///
 /// ```
 /// # async fn demo(ctx: pinned::Context) -> Result<(), pinned::ClusterError> {
-/// let count: u64 = ctx
-///     .cluster()
-///     .post("/counters/alice/increment")
-///     .send()
-///     .await?
-///     .json()
-///     .await?;
-/// # let _ = count;
+/// let answer = ctx.cluster().post("/counters/alice/increment").send().await?;
+/// if answer.status().is_success() {
+///     let count: u64 = answer.json().await?;
+/// #   let _ = count;
+/// } else {
+///     // It was refused, or failed: `answer.text()` says why.
+/// }
 /// # Ok(())
 /// # }
 /// ```
+///
+/// [`ClusterRequest::send`] is `Ok` for an answer of whatever status. Look at [`ClusterResponse::status`] before you rely
+/// on what the call was for.
 #[derive(Clone)]
 pub struct Cluster {
     seam: Seam,
@@ -184,7 +186,8 @@ impl ClusterRequest {
         self
     }
 
-    /// Sends the call and waits for the head of the answer. Any status is an answer, a 503 included.
+    /// Sends the call and waits for the head of the answer. Any status is an answer, a 403 or a 503 included: check
+    /// [`ClusterResponse::status`].
     ///
     /// # Errors
     ///
