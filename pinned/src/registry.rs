@@ -44,6 +44,7 @@ impl PinnedWorker {
     /// | `PORT` | where [`PinnedWorker::serve`] listens | 8000 |
     /// | `BIND` | on which address | 0.0.0.0 |
     /// | `PINBOARD_URL` | the control plane; an error in this version, which serves in local mode alone | none |
+    /// | `PINBOARD_TOKEN`, `ADVERTISE_URL` | settings of that control plane; an error without its URL | none |
     ///
     /// Local mode is dev mode: it logs a warning, and is refused when `NODE_ENV`, `ENVIRONMENT` or `APP_ENV` says
     /// `production` or `prod`, unless `PINBOARD_ALLOW_DEV_IN_PRODUCTION=1`.
