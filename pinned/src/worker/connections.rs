@@ -246,7 +246,9 @@ impl Service<Request<Incoming>> for Counted {
     type Future = Splitting;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.vitals.begun.fetch_add(1, Ordering::Relaxed);
+        // Only the connection's own task writes it.
+        let begun = self.vitals.begun.load(Ordering::Relaxed);
+        self.vitals.begun.store(begun + 1, Ordering::Relaxed);
         Splitting(self.service.call(request))
     }
 }
