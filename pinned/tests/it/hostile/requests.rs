@@ -204,3 +204,32 @@ async fn whatever_is_sent_is_answered_and_leaves_nothing_behind() {
         .expect("nothing counts");
     drop(server);
 }
+
+/// Sends the first byte alone, and the rest once it has been seen.
+async fn ask_in_two(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut client = TcpStream::connect(address).await.expect("connected");
+    client.set_nodelay(true).expect("set");
+    client.write_all(&bytes[..1]).await.expect("sent");
+    domain().sleep(millis(50)).await;
+    client.write_all(&bytes[1..]).await.expect("sent");
+    let mut piece = [0; 4096];
+    let read = domain().timeout(secs(10), client.read(&mut piece)).await;
+    let length = read.expect("answered").expect("read");
+    piece[..length].to_vec()
+}
+
+#[tokio::test]
+async fn both_versions_of_http_are_served_however_their_first_bytes_arrive() {
+    let worker = PinnedWorker::builder()
+        .host::<Plain>("/plain")
+        .build()
+        .expect("valid");
+    let (address, serving) = serve(&worker).await;
+    let post = b"POST /plain/a/body HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nhi";
+    assert!(ask_in_two(address, post).await.starts_with(b"HTTP/1.1 200"));
+    // The preface and an empty SETTINGS frame; the server's own SETTINGS come first in its answer.
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let answer = ask_in_two(address, preface).await;
+    assert_eq!(answer.get(3), Some(&4), "{answer:?}");
+    serving.abort();
+}
