@@ -34,6 +34,9 @@ pub enum Error {
     /// SIGTERM and SIGINT cannot be listened for, and without them a worker cannot drain.
     #[error("cannot listen for SIGTERM and SIGINT")]
     Signals(#[source] std::io::Error),
+    /// The state store could not be opened, or may not be used.
+    #[error("the state store cannot be used")]
+    Store(#[from] crate::durability::StoreError),
     /// Parts of the shutdown failed; all of it ran (H11.11).
     #[error("the shutdown failed in part: {}", .0.join("; "))]
     Shutdown(Vec<String>),
@@ -41,11 +44,7 @@ pub enum Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut causes = causes(self);
-        if let Some(error) = causes.next() {
-            write!(f, "{error}")?;
-        }
-        causes.try_for_each(|cause| write!(f, ": {cause}"))
+        fmt::Display::fmt(&Chain(self), f)
     }
 }
 
@@ -64,6 +63,19 @@ pub(crate) fn causes<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// An error followed by its causes, for logs.
+pub(crate) struct Chain<'a>(pub(crate) &'a (dyn std::error::Error + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut causes = causes(self.0);
+        if let Some(error) = causes.next() {
+            write!(f, "{error}")?;
+        }
+        causes.try_for_each(|cause| write!(f, ": {cause}"))
+    }
 }
 
 #[cfg(test)]

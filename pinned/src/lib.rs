@@ -52,6 +52,7 @@ mod fleet;
 mod host;
 pub mod lease;
 mod registry;
+mod tray;
 mod worker;
 pub mod ws;
 
@@ -68,6 +69,7 @@ pub use crate::api::cluster::{
 };
 pub use crate::api::context::Context;
 pub use crate::api::definition::PinnedApi;
+pub use crate::api::durable::{Durable, Stored};
 pub use crate::api::instance::Instance;
 pub use crate::api::lease::{InstanceLease, InstanceLeaseSettings};
 pub use crate::api::lifespan::{IntoSetupError, SetupError, SetupReturn, TeardownReturn};
@@ -76,6 +78,7 @@ pub use crate::api::request::RequestState;
 pub use crate::api::route::{Method, RouteAuth, RouteSpec};
 pub use crate::api::socket::{SocketFailure, SocketReturn};
 pub use crate::api::task::{EvictionRequested, TaskOutput};
+pub use crate::api::tray::TrayReturn;
 pub use crate::api::turn::{ReadTurn, WriteTurn};
 pub use crate::authoring::{authorize, lifespan, pinned_api, route, stats};
 pub use crate::error::{BoxError, Error, Result};
@@ -83,6 +86,11 @@ pub use crate::error::{BoxError, Error, Result};
 pub use crate::host::env::Placements;
 pub use crate::host::handle::PinnedHost;
 pub use crate::host::options::HostOptions;
+pub use crate::tray::{
+    AdmissionReturn, Dispatch, DispatchCancelled, MappedTray, Outcome, Persistent,
+    PersistentOutbox, PersistentQueue, QueueError, SingleTray, Tray, TrayError, TrayHandle,
+    TrayLifecycle, TrayMap, TraySource,
+};
 pub use crate::worker::{PinnedWorker, RunningWorker, WorkerBuilder};
 pub use crate::ws::{WebSocket, WebSocketUpgrade};
 
@@ -100,6 +108,10 @@ pub mod __private {
     pub use crate::api::call::Call;
     pub use crate::api::context::Context;
     pub use crate::api::definition::{DeclaredOptions, PinnedApi};
+    pub use crate::api::durable::{
+        Durable, DurableByDefault, FromDefault, FromStored, IsDurable, IsNotDurable, OwnField,
+        WithoutSetup, load_stored,
+    };
     pub use crate::api::expansion::{
         Argument, CallerOf, RefuseLast, RefusePart, TakeLast, TakePart, same_caller, sendable,
     };
@@ -109,8 +121,14 @@ pub mod __private {
     pub use crate::api::request::RequestState;
     pub use crate::api::route::{AuthFn, HandlerFn, Method, Route, RouteAuth, RouteSpec};
     pub use crate::api::socket::SocketReturn;
+    pub use crate::api::tray::{DeclaredTray, TrayDeclaration, TrayHook, TrayReturn};
     pub use crate::error::BoxError;
     pub use crate::registry::Registration;
+    pub use crate::tray::{
+        AdmissionReturn, Changes, Dispatch, Field, Hydrated, KeyedAdmission, KeyedCount,
+        MappedTray, Persistent, PersistentOutbox, PersistentQueue, SingleTray, Tray, TrayError,
+        TrayHandle, TrayLifecycle, TraySettings, TraySource,
+    };
     pub use crate::ws::FromUpgrade;
 
     /// The attributes that need no import inside a block.

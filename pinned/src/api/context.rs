@@ -9,6 +9,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 
 use super::cluster::Cluster;
+use super::definition::PinnedApi;
 use super::lease::InstanceLease;
 use super::request::RequestState;
 use super::scope::Scope;
@@ -16,6 +17,9 @@ use super::seam::{Seam, boxed};
 use super::task::{EvictionRequested, TaskHandle, TaskOutput};
 use crate::domain::Domain;
 use crate::durability::{Frontier, NoStateStore};
+use crate::tray::settings::SINGLE_ID;
+use crate::tray::trays::Absent;
+use crate::tray::{MappedTray, SingleTray, Tray, TrayError, TrayHandle, TrayMap};
 
 /// The context of one instance: handed to setup and to authorizers, and an extractor in every handler.
 ///
@@ -81,6 +85,37 @@ impl Context {
     /// [`NoStateStore`] when the worker has none.
     pub fn frontier(&self) -> Result<Frontier, NoStateStore> {
         self.seam.frontier()
+    }
+
+    /// A single tray of this instance, by the constant that `#[tray]` declares beside its handler.
+    ///
+    /// # Errors
+    ///
+    /// [`TrayError::NoStateStore`]; [`TrayError::Undeclared`] when `T` is not the type of this instance; an instance that
+    /// is closing.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; an opening that was under way is given up.
+    pub async fn tray<T: PinnedApi, W: Tray>(
+        &self,
+        tray: SingleTray<T, W>,
+    ) -> Result<TrayHandle<W>, TrayError> {
+        let trays = self.seam.trays()?;
+        let core = trays.get(tray.name(), SINGLE_ID, Absent::Create).await?;
+        Ok(TrayHandle::new(core))
+    }
+
+    /// A map of trays of this instance, by the constant that `#[tray(map)]` declares beside its handler.
+    ///
+    /// # Errors
+    ///
+    /// [`TrayError::NoStateStore`].
+    pub fn trays<T: PinnedApi, W: Tray>(
+        &self,
+        trays: MappedTray<T, W>,
+    ) -> Result<TrayMap<W>, TrayError> {
+        Ok(TrayMap::new(self.seam.trays()?, trays.name()))
     }
 
     /// The placement epoch that this instance serves at, 0 without a control plane (H12.8).

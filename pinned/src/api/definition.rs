@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::lifespan::SetupError;
 use super::route::{Route, RouteSpec};
+use super::tray::TrayDeclaration;
 use crate::error::BoxError;
 
 /// The options of a block's attribute; `None` is the host's default (H16.1).
@@ -85,6 +86,15 @@ pub trait PinnedApi: Sized + Send + Sync + 'static {
     const ROUTES: &'static [Route];
 
     #[doc(hidden)]
+    const TRAYS: &'static [&'static dyn TrayDeclaration] = &[];
+
+    /// Whether instances keep anything in a state store.
+    #[doc(hidden)]
+    fn needs_store() -> bool {
+        false
+    }
+
+    #[doc(hidden)]
     fn setup(ctx: Context) -> BoxFuture<'static, Result<Self, SetupError>>;
 
     #[doc(hidden)]
@@ -119,6 +129,8 @@ pub(crate) struct Blueprint {
     pub(crate) namespace: Option<&'static str>,
     pub(crate) options: DeclaredOptions,
     pub(crate) routes: &'static [Route],
+    pub(crate) trays: &'static [&'static dyn TrayDeclaration],
+    pub(crate) needs_store: fn() -> bool,
     pub(crate) setup: SetupFn,
     pub(crate) teardown: TeardownFn,
     pub(crate) stats: StatsFn,
@@ -134,6 +146,8 @@ impl Blueprint {
             namespace: T::NAMESPACE,
             options: T::OPTIONS,
             routes: T::ROUTES,
+            trays: T::TRAYS,
+            needs_store: T::needs_store,
             setup: |ctx| {
                 let setup = T::setup(ctx);
                 async move { Ok(Arc::new(setup.await?) as AnyValue) }.boxed()

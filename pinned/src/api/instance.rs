@@ -13,6 +13,7 @@ use super::refusal::Refusal;
 use super::request::RequestState;
 use super::seam::{Seam, TurnKind};
 use super::turn::{ReadTurn, WriteTurn, take_turn};
+use crate::tray::{MappedTray, SingleTray, Tray, TrayError, TrayHandle, TrayMap};
 
 /// One live instance of `T`: the receiver of handlers that hold no turn of their own, and an extractor.
 ///
@@ -58,6 +59,28 @@ impl<T: PinnedApi> Instance<T> {
     /// The instance's context.
     pub fn context(&self) -> Context {
         Context::new(Arc::clone(&self.seam))
+    }
+
+    /// A single tray: [`Context::tray`] of this instance's own type.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::tray`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe; an opening that was under way is given up.
+    pub async fn tray<W: Tray>(&self, tray: SingleTray<T, W>) -> Result<TrayHandle<W>, TrayError> {
+        self.context().tray(tray).await
+    }
+
+    /// A map of trays: [`Context::trays`] of this instance's own type.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::trays`].
+    pub fn trays<W: Tray>(&self, trays: MappedTray<T, W>) -> Result<TrayMap<W>, TrayError> {
+        self.context().trays(trays)
     }
 
     /// Waits for a shared turn, first come, first served.

@@ -24,6 +24,7 @@ use super::task::{TaskEnd, TaskHandle};
 use crate::domain::Domain;
 use crate::durability::{Frontier, NoStateStore};
 use crate::lease::Lease;
+use crate::tray::trays::Trays;
 
 /// A hosted instance, without its type.
 pub(crate) type Seam = Arc<dyn InstanceSeam>;
@@ -100,6 +101,7 @@ pub(crate) trait InstanceSeam: Send + Sync + 'static {
     fn turn_timeout(&self) -> Duration;
 
     fn frontier(&self) -> Result<Frontier, NoStateStore>;
+    fn trays(&self) -> Result<Arc<Trays>, NoStateStore>;
     fn placement_epoch(&self) -> Result<u64, NoStateStore>;
 
     fn winding_down(&self) -> bool;

@@ -3,17 +3,10 @@
 use std::error::Error;
 
 use crate::error::{BoxError, causes};
+pub use crate::lease::EvictionRequested;
 
 /// A task that `ctx.spawn` started. Dropping the handle lets the task run on.
 pub(crate) type TaskHandle = crate::domain::TaskHandle<()>;
-
-/// The instance is winding down and asked its work to yield (H7.5).
-///
-/// Returned by [`Context::eviction_checkpoint`](crate::Context::eviction_checkpoint); a task that ends with it counts
-/// as cancelled, not as failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the instance is winding down")]
-pub struct EvictionRequested;
 
 /// How a task ended.
 #[doc(hidden)]

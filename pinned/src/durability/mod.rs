@@ -1,13 +1,20 @@
 //! Durability: the stores of durable state, and each instance's log of what is on its way there.
 
 mod claim;
+mod frontier;
+mod instance;
 mod memory;
 mod row;
 mod seam;
 mod store;
 
 pub use claim::{Claim, InstanceKey, TrayKey};
+pub use frontier::{Frontier, FrontierError, FrontierFailure, Receipt, Wait};
+pub(crate) use frontier::{FrontierOwner, Segment};
+pub(crate) use instance::StoreDurability;
+#[doc(hidden)]
+pub use instance::{LogOwner, StoreLog};
 pub use memory::MemoryStore;
 pub use row::{Doc, NotAnObject, Row, RowFilter, RowOp, RowState};
-pub use seam::{Durability, EffectLog, Frontier, NoStateStore};
+pub use seam::{Durability, EffectLog, NoStateStore};
 pub use store::{FenceLost, StateStore, StoreError, StoreFuture, prove_fences};

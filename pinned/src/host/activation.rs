@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::close::CloseJob;
@@ -51,7 +52,8 @@ impl Activation {
 
 /// What a setup came to.
 enum Outcome {
-    Built(AnyValue),
+    /// The turns have the value, and the trays are open.
+    Built,
     Failed(SetupError),
     /// The record is being closed.
     CutOff,
@@ -162,7 +164,7 @@ impl Record {
             }
         };
         match outcome {
-            Outcome::Built(value) => self.become_live(&activation, value),
+            Outcome::Built => self.become_live(&activation),
             Outcome::Failed(error) => self.fail_activation(&activation, error).await,
             Outcome::CutOff => {
                 activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));
@@ -179,13 +181,13 @@ impl Record {
         let setup = async move {
             tokio::select! {
                 biased;
-                built = async move { setup(context).await } => Some(built),
+                built = async move { self.set_up(setup(context)).await } => Some(built),
                 () = self.wait_until(is_cut) => None,
             }
         };
         // The cut is inside: what a setup leaves behind may panic when it is dropped.
         match scope.run(AssertUnwindSafe(setup).catch_unwind()).await {
-            Ok(Some(Ok(value))) => Outcome::Built(value),
+            Ok(Some(Ok(()))) => Outcome::Built,
             Ok(Some(Err(error))) => Outcome::Failed(error),
             Ok(None) => Outcome::CutOff,
             Err(_panic) if is_cut(self) => Outcome::CutOff,
@@ -193,12 +195,21 @@ impl Record {
         }
     }
 
-    fn become_live(self: &Arc<Self>, activation: &Activation, value: AnyValue) {
+    /// The setup, and then the trays (T8.1).
+    async fn set_up(
+        &self,
+        setup: BoxFuture<'static, Result<AnyValue, SetupError>>,
+    ) -> Result<(), SetupError> {
+        let value = setup.await?;
+        // Whatever comes from here on finds the value and tears it down: a failed opening, a close.
+        self.lock().turns.put(value);
+        self.open_trays().await.map_err(SetupError::new)
+    }
+
+    fn become_live(self: &Arc<Self>, activation: &Activation) {
         let now = self.now();
         let wall = self.host.env.domain.now();
         let mut state = self.lock();
-        // A close that came in between finds the value and tears it down.
-        state.turns.put(value);
         if matches!(state.phase, Phase::Activating(_)) {
             state.phase = Phase::Live;
             state.last_activity = now;
@@ -214,6 +225,7 @@ impl Record {
                 "activated"
             );
             activation.report(Progress::Ended(Ok(())));
+            self.start_trays();
         } else {
             drop(state);
             activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));

@@ -32,7 +32,13 @@ pub(super) enum CloseKind {
 impl Record {
     pub(super) fn close(self: &Arc<Self>, kind: CloseKind) {
         let mut state = self.lock();
+        let again = kind == CloseKind::Cancelling
+            && matches!(state.phase, Phase::Closing(_))
+            && self.stage() >= Stage::CutWork;
         let job = self.close_locked(&mut state, kind);
+        if again {
+            self.raise_stage(Stage::CutDraining);
+        }
         drop(state);
         self.launch(job);
     }
@@ -146,6 +152,7 @@ impl CloseJob {
         record
             .wait_until(|record| !record.lock().is_working())
             .await;
+        record.close_trays().await;
         let torn_down = self.tear_down().await;
         let durable = self.flush().await;
         let clean = torn_down && durable && !self.failed_activation;

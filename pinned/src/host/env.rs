@@ -11,7 +11,7 @@ use crate::api::cluster::ClusterError;
 use crate::api::seam::Seam;
 use crate::api::state::SharedState;
 use crate::domain::Domain;
-use crate::durability::Durability;
+use crate::durability::{Durability, StateStore};
 use crate::error::BoxError;
 use crate::lease::Lease;
 
@@ -51,6 +51,8 @@ pub(crate) struct WorkerEnv {
     pub(crate) secret: String,
     pub(crate) placements: Option<Arc<dyn Placements>>,
     pub(crate) durability: Option<Arc<dyn Durability>>,
+    /// What is behind it, to be opened at the start.
+    pub(crate) store: Option<Arc<dyn StateStore>>,
     pub(crate) transport: OnceLock<Arc<dyn CallTransport>>,
 }
 

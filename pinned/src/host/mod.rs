@@ -11,6 +11,7 @@ pub(crate) mod close;
 pub(crate) mod core;
 pub(crate) mod directory;
 pub(crate) mod dispatch;
+mod durable;
 pub(crate) mod env;
 pub(crate) mod fence;
 pub(crate) mod handle;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -24,7 +24,8 @@ use crate::api::refusal::Refusal;
 use crate::api::scope::refuse_wait_for_itself;
 use crate::api::seam::{OpenStream, Seam};
 use crate::domain::until;
-use crate::durability::EffectLog;
+use crate::durability::{EffectLog, LogOwner};
+use crate::tray::trays::Trays;
 
 /// One instance of one id.
 ///
@@ -38,6 +39,8 @@ pub(crate) struct Record {
     /// How much of the running work is cut off; only ever raised.
     stage: AtomicU8,
     pub(super) log: Option<Arc<dyn EffectLog>>,
+    /// The trays, from the activation on.
+    trays: OnceLock<Arc<Trays>>,
     /// Told of a raised stage, of settled work while closing, and of the end of the close.
     pub(super) changed: Notify,
     this: Weak<Self>,
@@ -50,6 +53,8 @@ pub(super) enum Stage {
     Running,
     /// Handlers and tasks (H11.3, the cancelling close).
     CutWork,
+    /// Also pumps that drain through an eviction (T16.5): a close was asked for again.
+    CutDraining,
     /// Everything that is left (H11.3, the last step).
     CutAll,
 }
@@ -105,6 +110,8 @@ pub(super) struct State {
     pub(super) fence: Option<Fence>,
     /// The epoch that this instance serves at, and hands back (H3.11, H11.7).
     pub(super) epoch: Option<u64>,
+    /// Flushers of the durable log (D17): at most one at work, and one that is just ending.
+    pub(super) flushers: u32,
     /// Tasks that were spawned when the close had been decided (H7.3).
     pub(super) late_tasks: u32,
     /// Somebody is telling `on_wind_down` right now.
@@ -145,17 +152,19 @@ impl Record {
             .durability
             .as_ref()
             .map(|store| store.open(&host.namespace, id, epoch.unwrap_or(0)));
-        Arc::new_cyclic(|this| Self {
+        let record = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             host,
             id: id.into(),
             log,
+            trays: OnceLock::new(),
             state: Mutex::new(State {
                 phase: Phase::Cold,
                 attached: 1,
                 handlers: 0,
                 tasks: 0,
                 late_tasks: 0,
+                flushers: 0,
                 sockets: 0,
                 streams: BTreeMap::new(),
                 next_stream: 0,
@@ -175,7 +184,30 @@ impl Record {
             }),
             stage: AtomicU8::new(Stage::Running as u8),
             changed: Notify::new(),
-        })
+        });
+        if let Some(log) = &record.log {
+            let owner: Weak<Self> = Weak::clone(&record.this);
+            log.attach(LogOwner(owner));
+        }
+        record
+    }
+
+    /// The trays of this instance, bound to it where they are first asked for; `None` without a store.
+    pub(super) fn trays(&self) -> Option<&Arc<Trays>> {
+        if let Some(trays) = self.trays.get() {
+            return Some(trays);
+        }
+        let stored = self.log.as_ref()?.stored()?;
+        let seam: Seam = self.this()?;
+        let owner: Weak<Self> = Weak::clone(&self.this);
+        Some(self.trays.get_or_init(|| {
+            Trays::new(
+                stored.frontier().clone(),
+                owner,
+                Arc::clone(stored.slots()),
+                crate::api::tray::bind(self.host.blueprint.trays, &seam),
+            )
+        }))
     }
 
     /// The record itself, for what outlives the caller's hold on it.
@@ -246,6 +278,7 @@ impl Record {
         match self.stage.load(Ordering::Acquire) {
             0 => Stage::Running,
             1 => Stage::CutWork,
+            2 => Stage::CutDraining,
             _ => Stage::CutAll,
         }
     }
@@ -299,6 +332,12 @@ impl State {
     /// Whether handlers or tasks run: what a wind-down waits for (H8.3).
     pub(super) fn is_working(&self) -> bool {
         self.handlers > 0 || self.tasks > 0
+    }
+
+    /// Whether anything keeps an instance from being idle: work, and durable effects on their way (D17.1). A wind-down
+    /// does not wait for those, because the teardown does (D17.2).
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_working() || self.flushers > 0
     }
 
     /// Whether a stream or a WebSocket is open.

@@ -26,6 +26,7 @@ use crate::api::task::{TaskEnd, TaskHandle};
 use crate::domain::Domain;
 use crate::durability::{Frontier, NoStateStore};
 use crate::lease::Lease;
+use crate::tray::trays::Trays;
 
 impl InstanceSeam for Record {
     fn id(&self) -> &str {
@@ -53,8 +54,12 @@ impl InstanceSeam for Record {
     }
 
     fn frontier(&self) -> Result<Frontier, NoStateStore> {
-        let log = self.log.as_ref().ok_or(NoStateStore)?;
-        Ok(Frontier::new(Arc::clone(log)))
+        let log = self.log.as_ref().and_then(|log| log.stored());
+        Ok(log.ok_or(NoStateStore)?.frontier().clone())
+    }
+
+    fn trays(&self) -> Result<Arc<Trays>, NoStateStore> {
+        Record::trays(self).map(Arc::clone).ok_or(NoStateStore)
     }
 
     fn placement_epoch(&self) -> Result<u64, NoStateStore> {
@@ -207,13 +212,13 @@ impl InstanceSeam for Record {
 }
 
 /// A background task that counts; ending it in any way counts it off.
-struct Running {
+pub(super) struct Running {
     record: Arc<Record>,
     cut: Stage,
 }
 
 impl Running {
-    fn new(record: Arc<Record>) -> Self {
+    pub(super) fn new(record: Arc<Record>) -> Self {
         let cut = record.task_started();
         Self { record, cut }
     }

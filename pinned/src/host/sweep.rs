@@ -107,7 +107,7 @@ impl Record {
             self.launch(job);
             return;
         }
-        let busy = working || state.is_streaming();
+        let busy = state.is_busy() || state.is_streaming();
         let idle_at = if busy { now } else { state.last_activity } + options.idle_timeout;
         if busy || now < idle_at || state.idle_told {
             let detached_at = state.detached_since + options.detached_timeout;
@@ -151,7 +151,7 @@ impl Record {
         );
         let mut state = self.lock();
         // Work that began meanwhile keeps it, and that which has ended again starts a new idle spell.
-        let job = if state.idle_told && !state.is_working() && !state.is_streaming() {
+        let job = if state.idle_told && !state.is_busy() && !state.is_streaming() {
             self.close_locked(&mut state, CloseKind::Plain)
         } else {
             None

@@ -194,8 +194,9 @@ impl Record {
         if view.winding_down {
             return self.close_locked(state, CloseKind::Cancelling);
         }
-        let idle =
-            now - state.last_activity >= self.host.options.idle_timeout && !state.is_streaming();
+        let idle = now - state.last_activity >= self.host.options.idle_timeout
+            && !state.is_busy()
+            && !state.is_streaming();
         // A callback for idleness is called by the sweep, which is not in the middle of a request.
         if idle && state.hooks.on_idle.is_none() {
             return self.close_locked(state, CloseKind::Plain);

@@ -196,7 +196,7 @@ impl Record {
         let mut state = self.lock();
         match cut {
             Stage::CutAll => state.late_tasks -= 1,
-            Stage::CutWork | Stage::Running => state.tasks -= 1,
+            Stage::CutWork | Stage::CutDraining | Stage::Running => state.tasks -= 1,
         }
         state.last_activity = now;
         let job = self.settle_locked(&mut state, now);

@@ -22,6 +22,7 @@
 //! ```
 
 mod edges;
+mod eviction;
 mod handle;
 mod hooks;
 mod settings;
@@ -29,6 +30,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use eviction::EvictionRequested;
 pub use handle::Lease;
 pub use hooks::HookOutcome;
 pub use settings::{LeaseSettings, ZeroBuffer};

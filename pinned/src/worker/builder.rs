@@ -7,11 +7,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::environment::Environment;
-use super::{PinnedWorker, Settings, WorkerCore, nothing_hosted, process::Process};
+use tokio::sync::Semaphore;
+
+use super::{PinnedWorker, Settings, WorkerCore, nothing_hosted, process::Process, store};
 use crate::api::definition::{Blueprint, PinnedApi};
 use crate::api::state::SharedState;
 use crate::domain::Domain;
-use crate::durability::Durability;
+use crate::durability::{Durability, StateStore, StoreDurability};
 use crate::error::{Error, Result};
 use crate::fleet::local::LocalTransport;
 use crate::host::core::Host;
@@ -51,6 +53,8 @@ pub struct WorkerBuilder {
     extra: Option<axum::Router>,
     placements: Option<Arc<dyn Placements>>,
     durability: Option<Arc<dyn Durability>>,
+    store: Option<Arc<dyn StateStore>>,
+    max_concurrent_dispatches: usize,
     #[cfg(feature = "metrics")]
     metrics: bool,
 }
@@ -71,6 +75,8 @@ impl WorkerBuilder {
             extra: None,
             placements: None,
             durability: None,
+            store: None,
+            max_concurrent_dispatches: 256,
             #[cfg(feature = "metrics")]
             metrics: false,
         }
@@ -163,7 +169,27 @@ impl WorkerBuilder {
         self
     }
 
-    /// The durable side of instances. The seam that a state store will fill.
+    /// Where durable state is kept. Without one, `PINNED_STORE` says, where the environment is read; else it is
+    /// `sqlite:pinned.db`. It is opened when the worker starts, if anything that is mounted keeps state, or if it was
+    /// given here.
+    pub fn store(mut self, store: impl StateStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// The same for a store that is shared.
+    pub fn shared_store(mut self, store: Arc<dyn StateStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// How many tray items may be handled at one time, over all hosts (256).
+    pub fn max_concurrent_dispatches(mut self, dispatches: usize) -> Self {
+        self.max_concurrent_dispatches = dispatches;
+        self
+    }
+
+    /// The durable side of instances, for tests that stand in for it.
     #[doc(hidden)]
     pub fn durability(mut self, durability: Arc<dyn Durability>) -> Self {
         self.durability = Some(durability);
@@ -202,13 +228,35 @@ impl WorkerBuilder {
                 .configure(LeaseSettings::new().buffer(buffer))
                 .map_err(|error| Error::config(error.to_string()))?;
         }
+        if self.max_concurrent_dispatches == 0
+            || self.max_concurrent_dispatches > Semaphore::MAX_PERMITS
+        {
+            return Err(Error::option("max_concurrent_dispatches", "is at least 1"));
+        }
+        let needs_store = self
+            .mounts
+            .iter()
+            .any(|(blueprint, _)| (blueprint.needs_store)());
+        let store = match (self.store, needs_store && self.durability.is_none()) {
+            (Some(store), _) => Some(store),
+            (None, true) => Some(store::named(environment.store(), &domain)?),
+            (None, false) => None,
+        };
+        let durability = match &store {
+            None => self.durability,
+            Some(store) => Some(Arc::new(StoreDurability::new(
+                Arc::clone(store),
+                self.max_concurrent_dispatches,
+            )) as Arc<dyn Durability>),
+        };
         let env = Arc::new(WorkerEnv {
             secret: domain.token_hex(32),
             domain,
             lease,
             shared: self.shared,
             placements: self.placements,
-            durability: self.durability,
+            durability,
+            store,
             transport: OnceLock::new(),
         });
         let hosts = Arc::new(Hosts::new(attach(

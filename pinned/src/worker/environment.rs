@@ -12,6 +12,7 @@ pub(super) struct Environment(HashMap<&'static str, String>);
 
 const PORT: &str = "PORT";
 const BIND: &str = "BIND";
+const PINNED_STORE: &str = "PINNED_STORE";
 const PINBOARD_URL: &str = "PINBOARD_URL";
 const CONTROL_PLANE_ONLY: [&str; 2] = ["PINBOARD_TOKEN", "ADVERTISE_URL"];
 const MODES: [&str; 3] = ["NODE_ENV", "ENVIRONMENT", "APP_ENV"];
@@ -24,7 +25,7 @@ impl Environment {
 
     /// A value that is no text is set all the same: it must not pass for a missing one.
     fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
-        let names = [PORT, BIND, PINBOARD_URL, ALLOW_DEV]
+        let names = [PORT, BIND, PINNED_STORE, PINBOARD_URL, ALLOW_DEV]
             .into_iter()
             .chain(CONTROL_PLANE_ONLY)
             .chain(MODES);
@@ -59,6 +60,11 @@ impl Environment {
             })?,
         };
         Ok(SocketAddr::new(ip, port))
+    }
+
+    /// The state store that is asked for.
+    pub(super) fn store(&self) -> Option<&str> {
+        self.get(PINNED_STORE)
     }
 
     /// Refuses settings of a control plane, which this version has no client for.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::PinnedWorker;
 use crate::error::{Error, Result};
+use crate::host::core::Service;
 
 /// A worker whose hosts run. Dropping it aborts every instance without waiting; [`RunningWorker::shutdown`] waits.
 #[must_use = "dropping it aborts every instance"]
@@ -30,12 +31,20 @@ impl PinnedWorker {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyStarted`]; what runs is not disturbed (H11.14).
+    /// [`Error::AlreadyStarted`]; what runs is not disturbed (H11.14). [`Error::Store`] when the state store cannot be
+    /// opened, or is in use by another worker.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe; it never waits.
+    /// Cancel safe: nothing runs before it resolves.
     pub async fn run_lifespan(&self) -> Result<RunningWorker> {
+        if self
+            .each_host()
+            .any(|host| host.service() != Service::NotStarted)
+        {
+            return Err(Error::AlreadyStarted);
+        }
+        self.open_store().await?;
         for host in self.each_host() {
             host.start()?;
         }
@@ -54,6 +63,19 @@ impl PinnedWorker {
                 Upkeep(domain.spawn(exporter.keep_up(domain.clone())))
             }),
         })
+    }
+
+    /// Opens the state store before anything is served from it.
+    async fn open_store(&self) -> Result<()> {
+        let Some(store) = &self.core.env.store else {
+            return Ok(());
+        };
+        store.setup().await?;
+        if self.core.env.placements.is_none() {
+            // Nobody fences two workers against each other here.
+            store.hold_alone().await?;
+        }
+        Ok(())
     }
 
     /// Aborts every instance, without waiting.

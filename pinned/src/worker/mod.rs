@@ -15,6 +15,7 @@ mod service;
 mod signals;
 mod split;
 mod stats;
+mod store;
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,0 +1,87 @@
+//! The one task that carries a log to its store (D14).
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+
+use super::Shared;
+use super::error::FrontierFailure;
+use super::log::Unit;
+use crate::durability::row::RowOp;
+use crate::durability::store::StoreError;
+
+/// Runs until the log is empty. Dropped before that, it fails the log: nobody else will carry on.
+pub(super) fn run(shared: Arc<Shared>) -> impl Future<Output = ()> + Send + 'static {
+    let mut flusher = Flusher {
+        shared,
+        ended: false,
+    };
+    async move {
+        let outcome = flusher.flush().await;
+        flusher.ended = true;
+        if let Err(failure) = outcome {
+            flusher.shared.fail(failure);
+        }
+    }
+}
+
+struct Flusher {
+    shared: Arc<Shared>,
+    ended: bool,
+}
+
+impl Flusher {
+    async fn flush(&self) -> Result<(), FrontierFailure> {
+        let shared = &self.shared;
+        loop {
+            let unit = shared.log.lock().next(shared.batches);
+            let effects = match unit {
+                None => return Ok(()),
+                Some(Unit::Rows(run)) => {
+                    let (ops, effects) = run.into_ops();
+                    self.write(ops).await?;
+                    effects
+                }
+                Some(Unit::Effect(effect)) => {
+                    match AssertUnwindSafe(effect).catch_unwind().await {
+                        Ok(outcome) => outcome.map_err(FrontierFailure::Effect)?,
+                        Err(panic) => {
+                            let said = crate::domain::panic_message(&*panic);
+                            return Err(FrontierFailure::Effect(
+                                format!("it panicked: {said}").into(),
+                            ));
+                        }
+                    }
+                    1
+                }
+            };
+            shared.log.lock().advance(effects);
+        }
+    }
+
+    async fn write(&self, mut ops: Vec<RowOp>) -> Result<(), StoreError> {
+        let (store, claim) = (&self.shared.store, self.shared.claim());
+        if self.shared.batches {
+            return store.apply_batch(claim, ops).await;
+        }
+        // One by one: the log hands them out so.
+        match ops.pop() {
+            None => Ok(()),
+            Some(RowOp { key, state: None }) => store.delete_tray(claim, key).await,
+            Some(RowOp {
+                key,
+                state: Some(state),
+            }) => store.set_tray(claim, key, state.marked, state.doc).await,
+        }
+    }
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.shared.fail(FrontierFailure::Cancelled);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What is enlisted, how far it is durable, and who waits for it.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use super::error::{FrontierError, FrontierFailure};
+use super::receipt::Wait;
+use crate::durability::claim::TrayKey;
+use crate::durability::row::{RowOp, RowState};
+use crate::error::BoxError;
+
+pub(super) type OpaqueEffect = BoxFuture<'static, Result<(), BoxError>>;
+
+/// The log of one frontier, behind its reentrant lock. Nobody calls out while the cell is borrowed.
+#[derive(Default)]
+pub(super) struct LogCell(RefCell<Log>);
+
+#[derive(Default)]
+struct Log {
+    state: State,
+    /// How many segments are open, one within the other, on the thread that holds the lock.
+    depth: u32,
+    /// What the open segment has changed: the last state of each row, in the order of their first changes.
+    staged: Vec<RowOp>,
+    /// What is enlisted and not on its way yet.
+    queue: VecDeque<Unit>,
+    /// The position of the effect that was enlisted last.
+    enlisted: u64,
+    /// Everything up to here is durable.
+    durable: u64,
+    /// Ascending by position.
+    waiting: VecDeque<(u64, oneshot::Sender<Result<(), FrontierError>>)>,
+    flushing: bool,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Open,
+    Failed(Arc<FrontierFailure>),
+    Closed,
+}
+
+/// What goes to the store in one step.
+pub(super) enum Unit {
+    Rows(Run),
+    Effect(OpaqueEffect),
+}
+
+/// A run of row writes. With batches each row stands in it once, at the place of its last write (D14.4): so however
+/// much is enlisted, what waits is bounded by the number of rows.
+#[derive(Default)]
+pub(super) struct Run {
+    slots: Vec<Option<RowOp>>,
+    places: HashMap<TrayKey, usize>,
+    /// How many writes were enlisted, collapsed ones included (D14.7).
+    effects: u64,
+}
+
+impl Run {
+    fn push(&mut self, op: RowOp, collapse: bool) {
+        self.effects += 1;
+        if collapse && let Some(earlier) = self.places.insert(op.key.clone(), self.slots.len()) {
+            self.slots[earlier] = None;
+            if self.slots.len() > 2 * self.places.len() {
+                self.compact();
+            }
+            self.places.insert(op.key.clone(), self.slots.len());
+        }
+        self.slots.push(Some(op));
+    }
+
+    fn compact(&mut self) {
+        self.slots.retain(Option::is_some);
+        for (place, op) in self.slots.iter().flatten().enumerate() {
+            self.places.insert(op.key.clone(), place);
+        }
+    }
+
+    /// The writes in their order, and how many effects they stand for.
+    pub(super) fn into_ops(self) -> (Vec<RowOp>, u64) {
+        (self.slots.into_iter().flatten().collect(), self.effects)
+    }
+}
+
+/// What is let go of when a log ends; dropped where no lock is held.
+pub(super) struct Dropped {
+    _queue: VecDeque<Unit>,
+}
+
+impl LogCell {
+    pub(super) fn last_position(&self) -> u64 {
+        let log = self.0.borrow();
+        log.enlisted + log.staged.len() as u64
+    }
+
+    /// Whether anything may be enlisted.
+    pub(super) fn check(&self) -> Result<(), FrontierError> {
+        match &self.0.borrow().state {
+            State::Open => Ok(()),
+            State::Failed(failure) => Err(FrontierError::Poisoned(Arc::clone(failure))),
+            State::Closed => Err(FrontierError::Closed),
+        }
+    }
+
+    pub(super) fn wait(&self, position: u64) -> Wait {
+        if let Err(error) = self.check() {
+            return Wait::ready(Err(error));
+        }
+        let mut log = self.0.borrow_mut();
+        if position <= log.durable {
+            return Wait::ready(Ok(()));
+        }
+        let (sender, receiver) = oneshot::channel();
+        // Mostly the newest: those that wait longer stand in front.
+        let place = log.waiting.partition_point(|(other, _)| *other <= position);
+        log.waiting.insert(place, (position, sender));
+        Wait::pending(receiver)
+    }
+
+    pub(super) fn enter(&self) {
+        self.0.borrow_mut().depth += 1;
+    }
+
+    /// The end of a segment; the outermost one enlists what was staged. Whether a flusher is to be started.
+    pub(super) fn leave(&self, collapse: bool) -> bool {
+        let mut log = self.0.borrow_mut();
+        log.depth -= 1;
+        if log.depth > 0 {
+            return false;
+        }
+        log.enlist_staged(collapse);
+        let start = !log.queue.is_empty() && !log.flushing && matches!(log.state, State::Open);
+        log.flushing |= start;
+        start
+    }
+
+    pub(super) fn stage(&self, key: TrayKey, state: Option<RowState>) {
+        let mut log = self.0.borrow_mut();
+        match log.staged.iter_mut().rev().find(|op| op.key == key) {
+            Some(op) => op.state = state,
+            None => log.staged.push(RowOp { key, state }),
+        }
+    }
+
+    pub(super) fn stage_anew(&self, key: TrayKey, state: Option<RowState>) {
+        self.0.borrow_mut().staged.push(RowOp { key, state });
+    }
+
+    /// After what the open segment has changed so far.
+    pub(super) fn enlist_effect(&self, effect: OpaqueEffect, collapse: bool) {
+        let mut log = self.0.borrow_mut();
+        log.enlist_staged(collapse);
+        log.enlisted += 1;
+        log.queue.push_back(Unit::Effect(effect));
+    }
+
+    /// The next step of the flusher; `None` ends it. Never called within a segment, because the lock is held there.
+    pub(super) fn next(&self, batches: bool) -> Option<Unit> {
+        let mut log = self.0.borrow_mut();
+        let open = matches!(log.state, State::Open);
+        let unit = match log.queue.front_mut() {
+            Some(Unit::Rows(run)) if open && !batches && run.slots.len() > 1 => {
+                let mut rest = mem::take(run);
+                let first = Run {
+                    effects: 1,
+                    slots: vec![rest.slots.remove(0)],
+                    places: HashMap::new(),
+                };
+                rest.effects -= 1;
+                *run = rest;
+                Some(Unit::Rows(first))
+            }
+            Some(_) if open => log.queue.pop_front(),
+            _ => None,
+        };
+        log.flushing = unit.is_some();
+        unit
+    }
+
+    /// `effects` more are durable.
+    pub(super) fn advance(&self, effects: u64) {
+        let mut log = self.0.borrow_mut();
+        log.durable += effects;
+        while log
+            .waiting
+            .front()
+            .is_some_and(|(position, _)| *position <= log.durable)
+        {
+            if let Some((_, waiter)) = log.waiting.pop_front() {
+                // Nobody listens any more when the wait was given up.
+                let _ = waiter.send(Ok(()));
+            }
+        }
+    }
+
+    /// Ends an open log with a failure: the error of those who wait, and what is let go of.
+    pub(super) fn fail(&self, failure: FrontierFailure) -> Option<(FrontierError, Dropped)> {
+        let mut log = self.0.borrow_mut();
+        if !matches!(log.state, State::Open) {
+            return None;
+        }
+        let failure = Arc::new(failure);
+        log.state = State::Failed(Arc::clone(&failure));
+        let error = FrontierError::Failed(failure);
+        Some((error.clone(), log.end(&error)))
+    }
+
+    pub(super) fn close(&self) -> Dropped {
+        let mut log = self.0.borrow_mut();
+        if matches!(log.state, State::Open) {
+            log.state = State::Closed;
+        }
+        log.end(&FrontierError::Closed)
+    }
+}
+
+impl Log {
+    fn enlist_staged(&mut self, collapse: bool) {
+        if self.staged.is_empty() {
+            return;
+        }
+        let staged = mem::take(&mut self.staged);
+        if !matches!(self.state, State::Open) {
+            return;
+        }
+        self.enlisted += staged.len() as u64;
+        if !matches!(self.queue.back(), Some(Unit::Rows(_))) {
+            self.queue.push_back(Unit::Rows(Run::default()));
+        }
+        if let Some(Unit::Rows(run)) = self.queue.back_mut() {
+            for op in staged {
+                run.push(op, collapse);
+            }
+        }
+    }
+
+    fn end(&mut self, error: &FrontierError) -> Dropped {
+        self.flushing = false;
+        for (_, waiter) in self.waiting.drain(..) {
+            let _ = waiter.send(Err(error.clone()));
+        }
+        Dropped {
+            _queue: mem::take(&mut self.queue),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Segments: what changes together.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use parking_lot::ReentrantMutexGuard;
+
+use super::error::FrontierError;
+use super::log::{LogCell, OpaqueEffect};
+use super::{Frontier, Shared};
+use crate::durability::claim::TrayKey;
+use crate::durability::row::RowState;
+
+/// An open segment: the instance's lock is held, and what is staged is enlisted when the outermost one ends.
+///
+/// Reentrant, so that what one segment calls joins it.
+pub(crate) struct Segment<'a> {
+    shared: &'a Arc<Shared>,
+    log: ReentrantMutexGuard<'a, LogCell>,
+}
+
+impl Frontier {
+    /// Runs `changes` within one segment.
+    pub(crate) fn segment<R>(
+        &self,
+        changes: impl FnOnce(&Segment<'_>) -> R,
+    ) -> Result<R, FrontierError> {
+        let log = self.shared.log.lock();
+        log.check()?;
+        log.enter();
+        let segment = Segment {
+            shared: &self.shared,
+            log,
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| changes(&segment)));
+        // Also after a panic: what was staged by then is whole.
+        segment.end();
+        outcome.map_or_else(|panic| resume_unwind(panic), Ok)
+    }
+}
+
+impl Frontier {
+    /// Runs `look` under the segment's lock, without being able to change anything.
+    pub(crate) fn locked<R>(&self, look: impl FnOnce() -> R) -> R {
+        let _log = self.shared.log.lock();
+        look()
+    }
+}
+
+impl Segment<'_> {
+    /// As [`Segment::stage`], without giving up what the segment has staged of the row before: for rows whose order
+    /// matters to a store without batches.
+    pub(crate) fn stage_anew(&self, key: TrayKey, state: Option<RowState>) {
+        self.log.stage_anew(key, state);
+    }
+
+    /// The row's new state, or that it is to be deleted.
+    pub(crate) fn stage(&self, key: TrayKey, state: Option<RowState>) {
+        self.log.stage(key, state);
+    }
+
+    fn end(self) {
+        let start = self.log.leave(self.shared.batches);
+        drop(self.log);
+        if start {
+            self.shared.start_flusher();
+        }
+    }
+
+    pub(crate) fn enlist_effect(&self, effect: OpaqueEffect) -> Result<(), FrontierError> {
+        self.log.check()?;
+        self.log.enlist_effect(effect, self.shared.batches);
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn start_flusher(self: &Arc<Self>) {
+        let flush = super::flusher::run(Arc::clone(self)).boxed();
+        match self.owner() {
+            Some(owner) => owner.spawn_flusher(flush),
+            // Nobody is left to run it: its drop says so to those who wait.
+            None => drop(flush),
+        }
+    }
+}

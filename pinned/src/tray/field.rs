@@ -1,0 +1,122 @@
+//! What the fields of a tray have in common.
+
+use serde_json::value::RawValue;
+
+use super::entries::EntryText;
+use crate::error::BoxError;
+
+/// A durable field of a tray: [`Persistent`](crate::Persistent), [`PersistentQueue`](crate::PersistentQueue) or
+/// [`PersistentOutbox`](crate::PersistentOutbox).
+///
+/// A field keeps its value, knows its entry in the row, and takes back what a failed segment did to it. It is not meant
+/// to be implemented by hand, and its items may change in any release.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a durable field",
+    label = "a tray cannot keep this",
+    note = "make it `Persistent<T>`, `PersistentQueue<T>` or `PersistentOutbox<T>`, or put `#[tray(skip)]` before a field \
+            that need not be kept"
+)]
+pub trait Field: Send + 'static {
+    /// Takes its value from the stored entry, before anything else is asked of it.
+    #[doc(hidden)]
+    fn hydrate(&mut self, stored: Option<&RawValue>) -> Result<Hydrated, BoxError>;
+
+    /// Takes up rows that its entry refers to.
+    #[doc(hidden)]
+    fn hydrate_chunk(&mut self, _chunk: u64, _stored: &RawValue) -> Result<(), BoxError> {
+        Err("this field has no chunks".into())
+    }
+
+    /// What has changed since the last commit.
+    #[doc(hidden)]
+    fn changes(&mut self) -> Result<Changes, BoxError>;
+
+    /// The changes stand.
+    #[doc(hidden)]
+    fn commit(&mut self);
+
+    /// The changes are taken back.
+    #[doc(hidden)]
+    fn rollback(&mut self);
+
+    /// The item in hand was acknowledged: what was taken for it is gone (T6.4).
+    #[doc(hidden)]
+    fn commit_takes(&mut self) {}
+
+    /// A keyed admission begins: appends carry its key until it ends (T13.7, T13.8).
+    #[doc(hidden)]
+    fn begin_keyed(&mut self, _admission: &KeyedAdmission) {}
+
+    /// The keyed admission ends.
+    #[doc(hidden)]
+    fn end_keyed(&mut self) -> KeyedCount {
+        KeyedCount::default()
+    }
+}
+
+/// What a field found in the row.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct Hydrated {
+    /// Rows that are still to be read, from the first to before the second.
+    pub(crate) chunks: Option<(u64, u64)>,
+}
+
+/// What a segment did to a field.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// The entry as it is now, where it changed: its text, or that it is gone.
+    pub(crate) entry: Option<Option<EntryText>>,
+    /// Rows beside the tray's own: their text, or that they are gone.
+    pub(crate) chunks: Vec<(u64, Option<EntryText>)>,
+}
+
+/// The key that appends are tagged with.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct KeyedAdmission {
+    pub(crate) key: super::key::Key,
+    /// The target holds the key already: every append is dropped.
+    pub(crate) ignored: bool,
+}
+
+/// What came of the appends of a keyed admission.
+#[doc(hidden)]
+#[derive(Clone, Debug, Default)]
+pub struct KeyedCount {
+    pub(crate) attempted: usize,
+    pub(crate) landed: usize,
+    /// A rule that the body broke.
+    pub(crate) broken: Option<&'static str>,
+}
+
+impl KeyedCount {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.attempted += other.attempted;
+        self.landed += other.landed;
+        self.broken = self.broken.or(other.broken);
+    }
+}
+
+/// The JSON text of a value.
+pub(crate) fn encode<T: serde::Serialize + ?Sized>(value: &T) -> Result<EntryText, BoxError> {
+    Ok(serde_json::to_string(value)?.into())
+}
+
+/// Whether two texts are the same JSON. Texts that were written alike are compared as they are; others have the same
+/// length at least when only the order of keys differs.
+pub(crate) fn same_json(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    one.len() == other.len()
+        && one.starts_with(['{', '['])
+        && match (
+            serde_json::from_str::<serde_json::Value>(one),
+            serde_json::from_str::<serde_json::Value>(other),
+        ) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        }
+}

@@ -1,0 +1,137 @@
+//! A declared tray without its type: what an instance's directory of trays opens.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::core::{Core, Handler};
+use super::definition::Tray;
+use super::error::TrayError;
+use super::handle::TrayHandle;
+use super::key::Key;
+use super::settings::Form;
+use super::trays::Trays;
+use crate::durability::{RowState, TrayKey};
+use crate::error::BoxError;
+
+type HookFn<W> =
+    Arc<dyn Fn(TrayHandle<W>) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
+/// What an instance's type does when a tray of it opens and closes (T9.7, T9.9).
+pub(crate) struct Hook<W: Tray> {
+    pub(crate) open: HookFn<W>,
+    pub(crate) close: HookFn<W>,
+}
+
+impl<W: Tray> Clone for Hook<W> {
+    fn clone(&self) -> Self {
+        Self {
+            open: Arc::clone(&self.open),
+            close: Arc::clone(&self.close),
+        }
+    }
+}
+
+/// A declared tray of one instance.
+pub(crate) struct Declared<W: Tray> {
+    pub(crate) name: &'static str,
+    pub(crate) form: Form,
+    pub(crate) handler: Handler<W>,
+    pub(crate) hooks: Vec<Hook<W>>,
+}
+
+/// The same without its type.
+pub(crate) trait Kind: Send + Sync + 'static {
+    fn name(&self) -> &'static str;
+    fn form(&self) -> Form;
+    /// Opens the tray of `key`: over `row` where there is one, else afresh.
+    fn open(
+        self: Arc<Self>,
+        trays: Arc<Trays>,
+        key: TrayKey,
+        row: Option<RowState>,
+    ) -> BoxFuture<'static, Result<Arc<dyn LiveTray>, TrayError>>;
+}
+
+impl<W: Tray> Kind for Declared<W> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn form(&self) -> Form {
+        self.form
+    }
+
+    fn open(
+        self: Arc<Self>,
+        trays: Arc<Trays>,
+        key: TrayKey,
+        row: Option<RowState>,
+    ) -> BoxFuture<'static, Result<Arc<dyn LiveTray>, TrayError>> {
+        async move {
+            let core = super::open::open(&self, &trays, key, row).await?;
+            Ok(core as Arc<dyn LiveTray>)
+        }
+        .boxed()
+    }
+}
+
+/// A live tray without its type.
+pub(crate) trait LiveTray: Send + Sync + 'static {
+    fn key(&self) -> &TrayKey;
+    /// Whether it is being closed or deleted.
+    fn is_retiring(&self) -> bool;
+    /// Starts the pump of a tray that has work, or always looks for some (T10.8, T10.9).
+    fn start(self: Arc<Self>);
+    /// Resolves when its retirement has ended.
+    fn ended(self: Arc<Self>) -> BoxFuture<'static, ()>;
+    /// Closes it with its instance, whatever its form (T17.3).
+    fn close(self: Arc<Self>) -> BoxFuture<'static, ()>;
+    fn forget_key(self: Arc<Self>, key: &Key) -> Result<(), TrayError>;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+impl<W: Tray> LiveTray for Core<W> {
+    fn key(&self) -> &TrayKey {
+        &self.key
+    }
+
+    fn is_retiring(&self) -> bool {
+        self.look(|state| state.retirement.is_some())
+            .unwrap_or(false)
+    }
+
+    fn start(self: Arc<Self>) {
+        let started = self.segment(|state, _| {
+            state.kicked = self.form.is_always_open() || state.image.marked();
+            Ok(())
+        });
+        // A log that takes nothing any more ends its instance by itself.
+        drop(started);
+    }
+
+    fn ended(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        Core::ended(self).boxed()
+    }
+
+    fn close(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        async move {
+            match self.begin_close() {
+                Ok(true) => self.close_after_pump().await,
+                // Somebody else is at it.
+                Ok(false) | Err(_) => Core::ended(self).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn forget_key(self: Arc<Self>, key: &Key) -> Result<(), TrayError> {
+        Core::forget_key(&self, key)
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}

@@ -1,0 +1,367 @@
+//! The trays of one instance: which are declared, which are live, and opening and closing them (T8, T9, T17).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore};
+
+use super::core::Core;
+use super::definition::Tray;
+use super::error::TrayError;
+use super::key::Key;
+use super::kind::{Kind, LiveTray};
+use super::owner::TrayOwner;
+use super::settings::SINGLE_ID;
+use crate::domain::until;
+use crate::durability::{Frontier, Row, RowFilter, RowState, StoreError, TrayKey};
+
+/// The trays of one activation.
+pub(crate) struct Trays {
+    frontier: Frontier,
+    owner: Weak<dyn TrayOwner>,
+    /// The worker's limiter of dispatches (T11.1).
+    slots: Arc<Semaphore>,
+    kinds: Vec<Arc<dyn Kind>>,
+    state: Mutex<State>,
+    /// Told when an opening ends.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    live: HashMap<TrayKey, Arc<dyn LiveTray>>,
+    /// One lock per tray that is being opened, for as long as anybody opens it or waits to (T9.1).
+    opening: HashMap<TrayKey, Arc<tokio::sync::Mutex<()>>>,
+    /// The names that are closed, from the first on in the order of their declaration (T17.3).
+    closed: usize,
+    /// The activation has opened its trays; those that open from here on start at once.
+    started: bool,
+}
+
+/// Whether a tray is made where there is no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    Create,
+    Refuse,
+}
+
+impl Trays {
+    pub(crate) fn new(
+        frontier: Frontier,
+        owner: Weak<dyn TrayOwner>,
+        slots: Arc<Semaphore>,
+        kinds: Vec<Arc<dyn Kind>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            frontier,
+            owner,
+            slots,
+            kinds,
+            state: Mutex::default(),
+            changed: Notify::new(),
+        })
+    }
+
+    pub(crate) fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
+    pub(super) fn owner(&self) -> Weak<dyn TrayOwner> {
+        Weak::clone(&self.owner)
+    }
+
+    pub(super) fn slots(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.slots)
+    }
+
+    fn kind(&self, name: &str) -> Result<(usize, &Arc<dyn Kind>), TrayError> {
+        self.kinds
+            .iter()
+            .enumerate()
+            .find(|(_, kind)| kind.name() == name)
+            .ok_or_else(|| TrayError::Undeclared(name.to_owned()))
+    }
+
+    /// The live tray of `name` and `id`, opened if it must be.
+    pub(crate) async fn get<W: Tray>(
+        self: &Arc<Self>,
+        name: &'static str,
+        id: &str,
+        absent: Absent,
+    ) -> Result<Arc<Core<W>>, TrayError> {
+        if id.is_empty() {
+            return Err(TrayError::EmptyId);
+        }
+        let live = self.live(&TrayKey::new(name, id), absent).await?;
+        live.into_any()
+            .downcast()
+            .map_err(|_| TrayError::Undeclared(name.to_owned()))
+    }
+
+    async fn live(
+        self: &Arc<Self>,
+        key: &TrayKey,
+        absent: Absent,
+    ) -> Result<Arc<dyn LiveTray>, TrayError> {
+        loop {
+            match self.look_up(key)? {
+                Found::Live(live) => return Ok(live),
+                // T9.1: a predecessor that is on its way out is awaited first.
+                Found::Retiring(live) => live.ended().await,
+                Found::Absent(opening) => {
+                    let turn = opening.lock.lock().await;
+                    let opened = match self.look_up(key)? {
+                        Found::Absent(_) => self.read_and_open(key, absent).await,
+                        Found::Live(live) => Ok(live),
+                        Found::Retiring(live) => {
+                            drop(turn);
+                            live.ended().await;
+                            continue;
+                        }
+                    };
+                    drop(turn);
+                    return opened;
+                }
+            }
+        }
+    }
+
+    fn look_up(self: &Arc<Self>, key: &TrayKey) -> Result<Found, TrayError> {
+        let (index, _) = self.kind(&key.tray_ns)?;
+        let mut state = self.state.lock();
+        let live = state.live.get(key).cloned();
+        if let Some(live) = live {
+            drop(state);
+            return Ok(match live.is_retiring() {
+                true => Found::Retiring(live),
+                false => Found::Live(live),
+            });
+        }
+        if index < state.closed {
+            return Err(TrayError::Closing);
+        }
+        let lock = Arc::clone(state.opening.entry(key.clone()).or_default());
+        Ok(Found::Absent(Opening {
+            trays: Arc::clone(self),
+            key: key.clone(),
+            lock,
+        }))
+    }
+
+    async fn read_and_open(
+        self: &Arc<Self>,
+        key: &TrayKey,
+        absent: Absent,
+    ) -> Result<Arc<dyn LiveTray>, TrayError> {
+        let claim = self.frontier.claim();
+        let row = self.frontier.store().get_tray(claim, key.clone()).await;
+        if let Err(StoreError::FenceLost(_)) = &row
+            && let Some(owner) = self.owner.upgrade()
+        {
+            // D18.9: whoever reads at a lost epoch must not go on.
+            owner.abort();
+        }
+        match row? {
+            None if absent == Absent::Refuse => Err(TrayError::NotFound(key.clone())),
+            row => self.open(key.clone(), row).await,
+        }
+    }
+
+    async fn open(
+        self: &Arc<Self>,
+        key: TrayKey,
+        row: Option<RowState>,
+    ) -> Result<Arc<dyn LiveTray>, TrayError> {
+        let (_, kind) = self.kind(&key.tray_ns)?;
+        let live = Arc::clone(kind)
+            .open(Arc::clone(self), key.clone(), row)
+            .await?;
+        let start = {
+            let mut state = self.state.lock();
+            state.live.insert(key, Arc::clone(&live));
+            state.started
+        };
+        if start {
+            Arc::clone(&live).start();
+        }
+        Ok(live)
+    }
+
+    pub(super) fn remove(&self, key: &TrayKey) {
+        let removed = self.state.lock().live.remove(key);
+        // Its value is the user's, and may ask for anything when it is dropped.
+        drop(removed);
+    }
+
+    /// The live trays of one name.
+    pub(crate) fn live_of<W: Tray>(&self, name: &str) -> Vec<Arc<Core<W>>> {
+        let state = self.state.lock();
+        let of_name = state
+            .live
+            .values()
+            .filter(|live| &*live.key().tray_ns == name);
+        let of_name: Vec<_> = of_name.cloned().collect();
+        drop(state);
+        let typed = of_name
+            .into_iter()
+            .filter_map(|live| live.into_any().downcast().ok());
+        typed.collect()
+    }
+
+    /// Lets a target go of a key; one that is there no more has (T13.10).
+    pub(super) async fn forget_key(
+        self: &Arc<Self>,
+        target: &TrayKey,
+        key: &Key,
+    ) -> Result<(), TrayError> {
+        loop {
+            let live = match self.live(target, Absent::Refuse).await {
+                Ok(live) => live,
+                Err(TrayError::NotFound(_)) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            match Arc::clone(&live).forget_key(key) {
+                Err(TrayError::Closed(_)) => live.ended().await,
+                Err(TrayError::Deleted(_)) => return Ok(()),
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Opens what an activation opens (T8), without starting anything yet.
+    ///
+    /// # Errors
+    ///
+    /// A row that no declaration knows, or that is not one of ours, and whatever the store says.
+    pub(crate) async fn activate(self: &Arc<Self>) -> Result<(), TrayError> {
+        let store = self.frontier.store();
+        let mut rows: Vec<Row> = store
+            .list(self.frontier.claim(), RowFilter::marked())
+            .await?;
+        for kind in &self.kinds {
+            if kind.form().is_always_open() {
+                let filter = RowFilter::tray(kind.name());
+                for row in store.list(self.frontier.claim(), filter).await? {
+                    // T8.4
+                    if rows.iter().all(|known| known.key != row.key) {
+                        rows.push(row);
+                    }
+                }
+            }
+        }
+        for row in &rows {
+            self.check_row(&row.key)?;
+        }
+        for kind in &self.kinds {
+            if kind.form() == super::settings::Form::Single {
+                let key = TrayKey::new(kind.name(), SINGLE_ID);
+                let place = rows.iter().position(|row| row.key == key);
+                let row = place.map(|place| rows.remove(place).state);
+                self.open_once(key, row).await?;
+            }
+        }
+        for row in rows {
+            self.open_once(row.key, Some(row.state)).await?;
+        }
+        Ok(())
+    }
+
+    /// The setup of the instance may have opened it already.
+    async fn open_once(
+        self: &Arc<Self>,
+        key: TrayKey,
+        row: Option<RowState>,
+    ) -> Result<(), TrayError> {
+        match self.look_up(&key)? {
+            Found::Live(_) | Found::Retiring(_) => Ok(()),
+            Found::Absent(opening) => {
+                let turn = opening.lock.lock().await;
+                let absent = matches!(self.look_up(&key)?, Found::Absent(_));
+                let opened = match absent {
+                    true => self.open(key, row).await.map(drop),
+                    false => Ok(()),
+                };
+                drop(turn);
+                opened
+            }
+        }
+    }
+
+    /// T8.3
+    fn check_row(&self, key: &TrayKey) -> Result<(), TrayError> {
+        let malformed = |reason: &str| TrayError::Malformed {
+            tray: key.clone(),
+            entry: String::new(),
+            reason: reason.to_owned(),
+        };
+        let (_, kind) = self.kind(&key.tray_ns)?;
+        match kind.form() {
+            super::settings::Form::Single if &*key.tray_id != SINGLE_ID => {
+                Err(malformed("a single tray has the id `~`"))
+            }
+            _ if key.tray_id.is_empty() => Err(malformed("the id of a tray in a map is not empty")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The instance is resident: what opens from here on starts at once, and what is open starts now.
+    pub(crate) fn start(&self) {
+        let live: Vec<_> = {
+            let mut state = self.state.lock();
+            state.started = true;
+            state.live.values().cloned().collect()
+        };
+        for live in live {
+            live.start();
+        }
+    }
+
+    /// Closes every tray with its instance, name by name (T17.3). Errors are those of the log, which says so itself.
+    pub(crate) async fn close(&self) {
+        for (index, kind) in self.kinds.iter().enumerate() {
+            self.state.lock().closed = index + 1;
+            until(&self.changed, || {
+                let state = self.state.lock();
+                !state.opening.keys().any(|key| *key.tray_ns == *kind.name())
+            })
+            .await;
+            let live: Vec<_> = {
+                let state = self.state.lock();
+                let of_kind = state
+                    .live
+                    .values()
+                    .filter(|live| *live.key().tray_ns == *kind.name());
+                of_kind.cloned().collect()
+            };
+            for live in live {
+                live.close().await;
+            }
+        }
+    }
+}
+
+enum Found {
+    Live(Arc<dyn LiveTray>),
+    Retiring(Arc<dyn LiveTray>),
+    Absent(Opening),
+}
+
+/// Somebody opens this tray, or waits to. The last one out takes the lock's entry along (T9.10).
+struct Opening {
+    trays: Arc<Trays>,
+    key: TrayKey,
+    lock: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        let mut state = self.trays.state.lock();
+        // One in the table, one here.
+        if Arc::strong_count(&self.lock) <= 2 {
+            state.opening.remove(&self.key);
+        }
+        drop(state);
+        self.trays.changed.notify_waiters();
+    }
+}

