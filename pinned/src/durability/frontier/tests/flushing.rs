@@ -1,6 +1,5 @@
 //! How the log reaches the store.
 
-use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 use super::*;
