@@ -22,6 +22,7 @@ mod sockets;
 mod streams;
 mod surface;
 mod tasks;
+mod trays;
 mod turns;
 mod wake;
 mod wind_down;
