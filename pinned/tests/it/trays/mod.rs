@@ -78,10 +78,7 @@ async fn a_handler_that_fails_aborts_and_the_item_comes_again() {
     assert_eq!(world.script.seen(), [(1, 1), (2, 1)]);
     let (marked, doc) = world.row("work");
     assert!(marked);
-    assert_eq!(
-        doc,
-        r#"{"done":1,"queue":[{"n":2},{"n":3}],"~attempts":1}"#
-    );
+    assert_eq!(doc, r#"{"done":1,"queue":[{"n":2},{"n":3}],"~attempts":1}"#);
     drop((lane, work));
     world.lane().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
