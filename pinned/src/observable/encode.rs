@@ -1,6 +1,6 @@
 //! `Serialize` values as trees: as `serde_json::to_value`, but strict about what trees hold, and with mounts.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const MOUNT: &str = "pinned::Observable";
 
 thread_local! {
     /// The observable that is being serialised on this thread, and whether it is offered as a view.
-    static OFFERED: RefCell<Option<(Arc<Node>, bool)>> = const { RefCell::new(None) };
+    static OFFERED: Cell<Option<(Arc<Node>, bool)>> = const { Cell::new(None) };
 }
 
 /// Serialises the observable `node`: as a mount into a tree, as its plain value anywhere else.

@@ -200,6 +200,12 @@ macro_rules! plain {
 
 plain!(bool, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, &str, String, (), Map<String, Value>);
 
+impl From<&String> for Tree {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
 impl From<f64> for Tree {
     fn from(value: f64) -> Self {
         match serde_json::Number::from_f64(value) {

@@ -40,13 +40,13 @@ fn json(value: Value) -> Observable {
     Observable::new(value).unwrap()
 }
 
-/// `path!["todos", 0]`
-macro_rules! path {
+/// `place!["todos", 0]`
+macro_rules! place {
     ($($segment:expr),* $(,)?) => {
         Vec::<pinned::observable::Segment>::from([$(pinned::observable::Segment::from($segment)),*])
     };
 }
-use path;
+use place;
 
 fn replace(path: Vec<Segment>, value: impl Into<Value>) -> Op {
     Op::replace(path, value)

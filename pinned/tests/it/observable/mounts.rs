@@ -4,7 +4,7 @@ use pinned::Observable;
 use pinned::observable::{ObservableError, tree};
 use serde_json::json;
 
-use super::{Log, add, json, path, remove, replace};
+use super::{Log, add, json, place, remove, replace};
 
 #[test]
 fn a_mounted_child_reports_under_its_place_until_it_is_taken_out() {
@@ -18,18 +18,24 @@ fn a_mounted_child_reports_under_its_place_until_it_is_taken_out() {
     assert_eq!(
         outer.take(),
         [
-            add(path![0], json!({ "n": 0 })),
-            replace(path![0, "n"], 1),
-            remove(path![0]),
+            add(place![0], json!({ "n": 0 })),
+            replace(place![0, "n"], 1),
+            remove(place![0]),
         ]
     );
-    assert_eq!(inner.take(), [replace(path!["n"], 1), replace(path!["n"], 2)]);
+    assert_eq!(
+        inner.take(),
+        [replace(place!["n"], 1), replace(place!["n"], 2)]
+    );
 
     list.cursor().push(&child).unwrap();
     child.at("n").set(3).unwrap();
     assert_eq!(
         outer.take(),
-        [add(path![0], json!({ "n": 2 })), replace(path![0, "n"], 3)]
+        [
+            add(place![0], json!({ "n": 2 })),
+            replace(place![0, "n"], 3)
+        ]
     );
     assert_eq!(list.snapshot(), json!([{ "n": 3 }]));
 }
@@ -53,11 +59,11 @@ fn splices_move_the_mounts_behind_them() {
     assert_eq!(
         log.take(),
         [
-            replace(path![0, "deep", 1, "b"], 1),
-            add(path![0], "front"),
-            replace(path![1, "deep", 1, "b"], 2),
-            remove(path![1, "deep", 0]),
-            replace(path![1, "deep", 0, "b"], 3),
+            replace(place![0, "deep", 1, "b"], 1),
+            add(place![0], "front"),
+            replace(place![1, "deep", 1, "b"], 2),
+            remove(place![1, "deep", 0]),
+            replace(place![1, "deep", 0, "b"], 3),
         ]
     );
 }
@@ -71,7 +77,9 @@ fn mounting_works_on_every_way_in() {
     page.at("list").push(tree!([&children[2]])).unwrap();
     page.at("list").insert(0, &children[3]).unwrap();
     page.at("list").extend([&children[4]]).unwrap();
-    page.cursor().merge(tree!({ "merged": { "deep": &children[5] } })).unwrap();
+    page.cursor()
+        .merge(tree!({ "merged": { "deep": &children[5] } }))
+        .unwrap();
     page.cursor().set_default("default", &children[6]).unwrap();
     let log = Log::of(&page);
     for child in &children {
@@ -81,13 +89,13 @@ fn mounting_works_on_every_way_in() {
     assert_eq!(
         paths,
         [
-            path!["at", "n"],
-            path!["key", "n"],
-            path!["list", 1, 0, "n"],
-            path!["list", 0, "n"],
-            path!["list", 2, "n"],
-            path!["merged", "deep", "n"],
-            path!["default", "n"],
+            place!["at", "n"],
+            place!["key", "n"],
+            place!["list", 1, 0, "n"],
+            place!["list", 0, "n"],
+            place!["list", 2, "n"],
+            place!["merged", "deep", "n"],
+            place!["default", "n"],
         ]
     );
 }
@@ -106,8 +114,13 @@ fn ops_pass_through_any_number_of_levels() {
     assert_eq!(op.path.len(), 21);
     assert_eq!(op.value, Some(json!(1)));
     let mut mirror = json!(null);
-    replace(path![], outermost.snapshot()).apply(&mut mirror).unwrap();
-    assert_eq!(mirror.pointer(&format!("{}/0", "/in".repeat(20))), Some(&json!(1)));
+    replace(place![], outermost.snapshot())
+        .apply(&mut mirror)
+        .unwrap();
+    assert_eq!(
+        mirror.pointer(&format!("{}/0", "/in".repeat(20))),
+        Some(&json!(1))
+    );
 }
 
 #[test]
@@ -121,10 +134,10 @@ fn the_deepest_owner_makes_a_write_that_leads_into_it() {
     page.at("child").at("text").push_str("b").unwrap();
     page.at("child").clear().unwrap();
     let expected = [
-        add(path!["list", 0], 1),
-        replace(path!["text"], "a"),
-        add(path!["text", 1], "b"),
-        replace(path![], json!({})),
+        add(place!["list", 0], 1),
+        replace(place!["text"], "a"),
+        add(place!["text", 1], "b"),
+        replace(place![], json!({})),
     ];
     assert_eq!(inner.take(), expected);
     let prefixed = expected.map(|mut op| {
@@ -142,8 +155,8 @@ fn assigning_the_slot_is_the_parents_write() {
     let (outer, inner) = (Log::of(&page), Log::of(&child));
     page.at("child").set("kept").unwrap();
     child.set(json!("alone")).unwrap();
-    assert_eq!(outer.take(), [replace(path!["child"], "kept")]);
-    assert_eq!(inner.take(), [replace(path![], "alone")]);
+    assert_eq!(outer.take(), [replace(place!["child"], "kept")]);
+    assert_eq!(inner.take(), [replace(place![], "alone")]);
     assert_eq!(page.snapshot(), json!({ "child": "kept" }));
 }
 
@@ -176,7 +189,10 @@ fn whatever_takes_a_child_out_sets_it_free() {
 fn an_observable_has_one_place_at_a_time() {
     // O4.8
     let mounted = |result: Result<(), ObservableError>| {
-        assert!(matches!(result, Err(ObservableError::Mounted { .. })), "{result:?}");
+        assert!(
+            matches!(result, Err(ObservableError::Mounted { .. })),
+            "{result:?}"
+        );
     };
     let child = json(json!(0));
     let page = Observable::from_tree(tree!({ "a": &child, "b": 0, "list": [] })).unwrap();
@@ -190,7 +206,7 @@ fn an_observable_has_one_place_at_a_time() {
     mounted(page.cursor().set_default("c", &child).map(drop));
     assert_eq!(log.take(), []);
     child.set(json!(1)).unwrap();
-    assert_eq!(log.take(), [replace(path!["a"], 1)]);
+    assert_eq!(log.take(), [replace(place!["a"], 1)]);
     // A child of a child is not freed by a write over the child.
     let holder = Observable::from_tree(tree!([&json(json!(0))])).unwrap();
     let inner = json(json!(0));
@@ -208,11 +224,13 @@ fn a_write_may_move_what_it_frees() {
     let log = Log::of(&page);
     page.at("a").at("x").set(&child).unwrap();
     page.at("a").set(tree!({ "y": [&child] })).unwrap();
-    page.cursor().merge(tree!({ "a": { "z": &child } })).unwrap();
+    page.cursor()
+        .merge(tree!({ "a": { "z": &child } }))
+        .unwrap();
     page.cursor().set(tree!({ "elsewhere": &child })).unwrap();
     log.take();
     child.at("n").set(1).unwrap();
-    assert_eq!(log.take(), [replace(path!["elsewhere", "n"], 1)]);
+    assert_eq!(log.take(), [replace(place!["elsewhere", "n"], 1)]);
 }
 
 #[test]
@@ -239,7 +257,9 @@ fn no_observable_twice_and_none_inside_itself() {
 fn a_child_lives_in_its_place_and_is_free_when_its_parent_is_gone() {
     // O4.7
     let page = json(json!([]));
-    page.cursor().push(tree!({ "child": json(json!(1)) })).unwrap();
+    page.cursor()
+        .push(tree!({ "child": json(json!(1)) }))
+        .unwrap();
     page.at(0).at("child").set(2).unwrap();
     assert_eq!(page.snapshot(), json!([{ "child": 2 }]));
 
@@ -248,5 +268,5 @@ fn a_child_lives_in_its_place_and_is_free_when_its_parent_is_gone() {
     let log = Log::of(&page);
     page.cursor().push(&child).unwrap();
     child.set(json!(1)).unwrap();
-    assert_eq!(log.take(), [add(path![1], 0), replace(path![1], 1)]);
+    assert_eq!(log.take(), [add(place![1], 0), replace(place![1], 1)]);
 }

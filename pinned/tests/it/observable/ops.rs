@@ -3,7 +3,7 @@
 use pinned::observable::ObservableError;
 use serde_json::json;
 
-use super::{Log, add, json, path, remove, replace};
+use super::{Log, add, json, place, remove, replace};
 
 #[test]
 fn five_writes_are_five_ops_with_exact_paths() {
@@ -18,12 +18,12 @@ fn five_writes_are_five_ops_with_exact_paths() {
     assert_eq!(
         log.take(),
         [
-            replace(path!["status"], "ready"),
-            add(path!["items", 0], 1),
-            replace(path!["a", "b"], 1),
+            replace(place!["status"], "ready"),
+            add(place!["items", 0], 1),
+            replace(place!["a", "b"], 1),
             // O2.8
-            replace(path!["a", "c"], json!([true])),
-            remove(path!["items", 0]),
+            replace(place!["a", "c"], json!([true])),
+            remove(place!["items", 0]),
         ]
     );
     assert_eq!(
@@ -49,14 +49,14 @@ fn every_list_write_has_its_op() {
     assert_eq!(
         log.take(),
         [
-            add(path![0], "x"),
-            add(path![2], "z"),
-            replace(path![1], "b"),
-            replace(path![], json!(["x", "b", "z", "p", "q"])),
-            remove(path![1]),
-            remove(path![0]),
-            remove(path![2]),
-            replace(path![], json!([])),
+            add(place![0], "x"),
+            add(place![2], "z"),
+            replace(place![1], "b"),
+            replace(place![], json!(["x", "b", "z", "p", "q"])),
+            remove(place![1]),
+            remove(place![0]),
+            remove(place![2]),
+            replace(place![], json!([])),
         ]
     );
 }
@@ -76,12 +76,12 @@ fn every_object_write_has_its_op() {
     assert_eq!(
         log.take(),
         [
-            replace(path![], json!({ "a": 3, "b": 2 })),
-            replace(path!["c"], "new"),
-            remove(path!["b"]),
-            remove(path!["a"]),
-            replace(path![], json!({})),
-            replace(path![], json!(null)),
+            replace(place![], json!({ "a": 3, "b": 2 })),
+            replace(place!["c"], "new"),
+            remove(place!["b"]),
+            remove(place!["a"]),
+            replace(place![], json!({})),
+            replace(place![], json!(null)),
         ]
     );
 }
@@ -114,19 +114,19 @@ fn other_equal_writes_do_emit() {
     assert_eq!(
         log.take(),
         [
-            replace(path!["n"], 1),
-            replace(path!["b"], true),
-            replace(path!["l"], json!([])),
-            replace(path!["l"], json!([])),
-            replace(path!["l"], json!([])),
-            replace(path!["o"], json!({})),
-            replace(path![], page.snapshot()),
+            replace(place!["n"], 1),
+            replace(place!["b"], true),
+            replace(place!["l"], json!([])),
+            replace(place!["l"], json!([])),
+            replace(place!["l"], json!([])),
+            replace(place!["o"], json!({})),
+            replace(place![], page.snapshot()),
         ]
     );
     let text = json(json!("same"));
     let log = Log::of(&text);
     text.set(json!("same")).unwrap();
-    assert_eq!(log.take(), [replace(path![], "same")]);
+    assert_eq!(log.take(), [replace(place![], "same")]);
 }
 
 #[test]
@@ -138,7 +138,10 @@ fn appended_text_is_sent_alone_at_an_offset_in_scalar_values() {
     page.at("text").set("a🦀é!?").unwrap();
     assert_eq!(
         log.take(),
-        [add(path!["text", 2], "é!"), replace(path!["text"], "a🦀é!?")]
+        [
+            add(place!["text", 2], "é!"),
+            replace(place!["text"], "a🦀é!?")
+        ]
     );
     for refused in [page.cursor(), page.at("missing"), page.at("text").at(0)] {
         assert!(refused.push_str("x").is_err());
@@ -154,7 +157,7 @@ fn a_value_in_an_op_is_a_snapshot() {
     let log = Log::of(&page);
     page.at("list").push(json!({ "n": 1 })).unwrap();
     page.at("list").at(0).at("n").set(2).unwrap();
-    assert_eq!(log.take()[0], add(path!["list", 0], json!({ "n": 1 })));
+    assert_eq!(log.take()[0], add(place!["list", 0], json!({ "n": 1 })));
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn the_tree_has_changed_and_the_call_not_returned_when_the_op_arrives() {
     })
     .forever();
     page.set(json!(1)).unwrap();
-    assert_eq!(seen.take(), [replace(path![], 1)]);
+    assert_eq!(seen.take(), [replace(place![], 1)]);
 }
 
 #[test]
@@ -182,7 +185,10 @@ fn a_cursor_follows_what_sits_at_its_path() {
     assert_eq!(first.get().unwrap(), "before");
     page.at("list").clear().unwrap();
     assert!(!first.exists());
-    assert!(matches!(first.get(), Err(ObservableError::OutOfRange { len: 0, .. })));
+    assert!(matches!(
+        first.get(),
+        Err(ObservableError::OutOfRange { len: 0, .. })
+    ));
     page.set(json!({ "list": { "x": 1 } })).unwrap();
     assert!(matches!(first.get(), Err(ObservableError::Type { .. })));
 }
@@ -198,7 +204,10 @@ fn reads_answer_for_what_is_there() {
     assert!(!list.contains(true).unwrap());
     assert!(list.contains(json!({ "n": 3 })).unwrap());
     assert_eq!(list.index_of("two").unwrap(), 1);
-    assert!(matches!(list.index_of("x"), Err(ObservableError::NotFound { .. })));
+    assert!(matches!(
+        list.index_of("x"),
+        Err(ObservableError::NotFound { .. })
+    ));
     assert!(page.cursor().contains("text").unwrap());
     assert!(!page.cursor().contains("äb").unwrap());
     assert!(!page.cursor().contains(1).unwrap());
@@ -219,7 +228,10 @@ fn an_error_names_the_place_however_deep() {
         text.clear().unwrap_err(),
         text.set(u64::MAX).unwrap_err(),
     ] {
-        assert_eq!(error.path(), path!["list", 0, "text"], "{error}");
+        assert_eq!(error.path(), place!["list", 0, "text"], "{error}");
     }
-    assert_eq!(text.at(0).get().unwrap_err().to_string(), "$.list[0].text: expected a list, found a string");
+    assert_eq!(
+        text.at(0).get().unwrap_err().to_string(),
+        "$.list[0].text: expected a list, found a string"
+    );
 }

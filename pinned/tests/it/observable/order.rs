@@ -8,7 +8,7 @@ use pinned::Observable;
 use pinned::observable::{Subscription, tree};
 use serde_json::json;
 
-use super::{Log, json, path, remove, replace};
+use super::{Log, json, place, remove, replace};
 
 /// Notes names in the order of the calls.
 #[derive(Clone, Default)]
@@ -85,8 +85,8 @@ fn a_child_that_its_own_subscriber_frees_forwards_nothing_more() {
     page.cursor().push(&child).unwrap();
     let (log, inner) = (Log::of(&page), Log::of(&child));
     assert!(catch_unwind(AssertUnwindSafe(|| child.set(json!(1)))).is_ok());
-    assert_eq!(log.take(), [remove(path![0])]);
-    assert_eq!(inner.take(), [replace(path![], 1)]);
+    assert_eq!(log.take(), [remove(place![0])]);
+    assert_eq!(inner.take(), [replace(place![], 1)]);
     assert_eq!(page.snapshot(), json!([]));
     page.cursor().push(&child).unwrap();
 }
@@ -98,14 +98,14 @@ fn an_op_that_has_reached_the_parent_reaches_all_its_subscribers() {
     let page = Observable::from_tree(tree!([&child])).unwrap();
     let outer = page.downgrade();
     page.subscribe(move |op| {
-        if op.path == path![0] && op.value.is_some() {
+        if op.path == place![0] && op.value.is_some() {
             outer.upgrade().unwrap().cursor().remove(0).unwrap();
         }
     })
     .forever();
     let log = Log::of(&page);
     child.set(json!(1)).unwrap();
-    assert_eq!(log.take(), [replace(path![0], 1), remove(path![0])]);
+    assert_eq!(log.take(), [replace(place![0], 1), remove(place![0])]);
 }
 
 #[test]
@@ -119,14 +119,21 @@ fn a_write_from_inside_comes_after_the_op_it_answers_for_everyone() {
         if op.value == Some(json!(1)) {
             let page = weak.upgrade().unwrap();
             page.set(json!(2)).unwrap();
-            assert_eq!(seen.lock().len(), 2, "delivered before the inner write returned");
+            assert_eq!(
+                seen.lock().len(),
+                2,
+                "delivered before the inner write returned"
+            );
         }
     })
     .forever();
     let later = Log::of(&page);
     page.set(json!(1)).unwrap();
-    let expected = [replace(path![], 1), replace(path![], 2)];
-    assert_eq!((own.take(), later.take()), (expected.to_vec(), expected.to_vec()));
+    let expected = [replace(place![], 1), replace(place![], 2)];
+    assert_eq!(
+        (own.take(), later.take()),
+        (expected.to_vec(), expected.to_vec())
+    );
 }
 
 #[test]
@@ -137,18 +144,21 @@ fn a_panic_of_a_subscriber_reaches_the_writer_after_the_others_have_had_the_op()
     let panicking = child.subscribe(|_| panic!("out of ink"));
     let (inner, outer) = (Log::of(&child), Log::of(&page));
     let caught = catch_unwind(AssertUnwindSafe(|| page.at(0).set(json!(1))));
-    assert!(caught.is_ok(), "the slot is the parent's, and the child free");
+    assert!(
+        caught.is_ok(),
+        "the slot is the parent's, and the child free"
+    );
     page.at(0).set(&child).unwrap();
     inner.take();
     outer.take();
     let caught = catch_unwind(AssertUnwindSafe(|| child.set(json!(2))));
     assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"out of ink"));
-    assert_eq!(inner.take(), [replace(path![], 2)]);
-    assert_eq!(outer.take(), [replace(path![0], 2)]);
+    assert_eq!(inner.take(), [replace(place![], 2)]);
+    assert_eq!(outer.take(), [replace(place![0], 2)]);
     assert_eq!(page.snapshot(), json!([2]));
     drop(panicking);
     child.set(json!(3)).unwrap();
-    assert_eq!(outer.take(), [replace(path![0], 3)]);
+    assert_eq!(outer.take(), [replace(place![0], 3)]);
 }
 
 #[test]

@@ -84,8 +84,11 @@ fn write() -> impl Strategy<Value = Write> {
         Just(Verb::Clear),
         "[aé🦀]{0,2}".prop_map(Verb::PushStr),
     ];
-    (0..=POOL, any::<prop::sample::Index>(), verb)
-        .prop_map(|(root, place, verb)| Write { root, place, verb })
+    (0..=POOL, any::<prop::sample::Index>(), verb).prop_map(|(root, place, verb)| Write {
+        root,
+        place,
+        verb,
+    })
 }
 
 impl Item {
@@ -106,12 +109,36 @@ impl Item {
     }
 }
 
+impl Verb {
+    /// Whether it writes observables, which may be mounted elsewhere.
+    fn mounts(&self) -> bool {
+        let mounts = |item: &Item| !matches!(item, Item::Plain(_));
+        match self {
+            Self::Set(_, item)
+            | Self::SetKey(_, item)
+            | Self::Push(item)
+            | Self::Insert(_, item)
+            | Self::Merge(_, item)
+            | Self::SetDefault(_, item) => mounts(item),
+            Self::Extend(items) => items.iter().any(mounts),
+            _ => false,
+        }
+    }
+}
+
 /// The paths of all that stands in `value`.
 fn places(value: &Value, base: &mut Vec<Segment>, found: &mut Vec<Vec<Segment>>) {
     found.push(base.clone());
     let inner: Vec<(Segment, &Value)> = match value {
-        Value::Array(items) => items.iter().enumerate().map(|(i, item)| (i.into(), item)).collect(),
-        Value::Object(entries) => entries.iter().map(|(key, item)| (key.into(), item)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(i, item)| (i.into(), item))
+            .collect(),
+        Value::Object(entries) => entries
+            .iter()
+            .map(|(key, item)| (key.into(), item))
+            .collect(),
         _ => Vec::new(),
     };
     for (segment, item) in inner {
@@ -175,6 +202,7 @@ proptest! {
                 Segment::Index(index) => at.get_mut(index),
             });
             let fits = expected(&verb, target.unwrap(), &pool).is_some();
+            let mounts = verb.mounts();
             let result = match verb {
                 Verb::Set(index, item) => at.at(index).set(item.tree(&pool)),
                 Verb::SetKey(key, item) => at.at(key).set(item.tree(&pool)),
@@ -197,6 +225,7 @@ proptest! {
                 prop_assert_eq!(&now[root], &model);
                 prop_assert!(ops.iter().all(|ops| ops.len() <= 1));
             } else {
+                prop_assert!(!fits || mounts, "{:?}", result);
                 prop_assert_eq!(&now, &before);
                 prop_assert!(ops.iter().all(Vec::is_empty));
             }

@@ -8,7 +8,7 @@ use pinned::Observable;
 use pinned::observable::{Change, ObservableError, tree};
 use serde_json::json;
 
-use super::{Log, add, json, path};
+use super::{Log, add, json, place};
 
 const ROUNDS: usize = 300;
 
@@ -18,28 +18,34 @@ fn threads_that_mount_in_opposite_directions_end_and_never_make_a_cycle() {
     for _ in 0..ROUNDS {
         let (a, b) = (json(json!([])), json(json!([])));
         let gate = Barrier::new(2);
+        let mount = |outer: &Observable, inner: &Observable| {
+            gate.wait();
+            outer.cursor().push(inner)
+        };
         let results = thread::scope(|scope| {
-            let mount = |outer: &Observable, inner: &Observable| {
-                gate.wait();
-                outer.cursor().push(inner)
-            };
             let one = scope.spawn(|| mount(&a, &b));
             let other = scope.spawn(|| mount(&b, &a));
             [one.join().unwrap(), other.join().unwrap()]
         });
         let refused: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-        assert!(matches!(refused[..], [ObservableError::Cycle { .. }]), "{refused:?}");
+        assert!(
+            matches!(refused[..], [ObservableError::Cycle { .. }]),
+            "{refused:?}"
+        );
     }
 }
 
 #[test]
 fn subscribers_that_write_into_each_others_trees_do_not_wait_in_a_circle() {
     // O2.2, O5.3
-    let (a, b) = (json(json!({ "n": 0, "from": [] })), json(json!({ "n": 0, "from": [] })));
+    let (a, b) = (
+        json(json!({ "n": 0, "from": [] })),
+        json(json!({ "n": 0, "from": [] })),
+    );
     for (from, to) in [(&a, &b), (&b, &a)] {
         let to = to.downgrade();
         from.subscribe(move |op| {
-            if op.path == path!["n"] {
+            if op.path == place!["n"] {
                 let value = op.value.clone().unwrap();
                 to.upgrade().unwrap().at("from").push(value).unwrap();
             }
@@ -73,9 +79,13 @@ fn subscribers_that_mount_and_free_across_trees_do_not_block() {
     for (from, to) in [(&a, &b), (&b, &a)] {
         let (from_weak, to, ball) = (from.downgrade(), to.downgrade(), ball.downgrade());
         from.subscribe(move |op| {
-            if op.path == path![0] && op.value.is_some() {
+            if op.value.as_ref().is_some_and(serde_json::Value::is_number) {
                 let _ = from_weak.upgrade().unwrap().cursor().take(0);
-                let _ = to.upgrade().unwrap().cursor().push(tree!([ball.upgrade().unwrap(), 0]));
+                let _ = to
+                    .upgrade()
+                    .unwrap()
+                    .cursor()
+                    .push(tree!([ball.upgrade().unwrap(), 0]));
                 let _ = to.upgrade().unwrap().cursor().take(0);
             }
         })
@@ -148,8 +158,92 @@ fn a_write_returns_after_its_op_was_delivered_though_another_thread_is_deliverin
         });
         release.send(()).unwrap();
         let seen = quick.join().unwrap();
-        assert_eq!(seen, [add(path![0], "slow"), add(path![1], "quick")]);
+        assert_eq!(seen, [add(place![0], "slow"), add(place![1], "quick")]);
     });
+}
+
+/// Calls `act` in a subscriber of `page` once `"go"` is written to it, after it has said so and been let on.
+fn stop_inside(
+    page: &Observable,
+    act: impl Fn() + Send + Sync + 'static,
+) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let (entered, inside) = mpsc::channel();
+    let (release, gate) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    page.subscribe(move |op| {
+        if op.value == Some(json!("go")) {
+            entered.send(()).unwrap();
+            gate.lock().recv().unwrap();
+            act();
+        }
+    })
+    .forever();
+    (inside, release)
+}
+
+#[test]
+fn what_a_subscriber_writes_to_a_tree_in_delivery_elsewhere_is_left_to_that_thread() {
+    // O2.2
+    let (a, b) = (json(json!([])), json(json!([])));
+    let (inside_a, release_a) = stop_inside(&a, || {});
+    let to = a.downgrade();
+    let (inside_b, release_b) = stop_inside(&b, move || {
+        to.upgrade().unwrap().cursor().push("from b").unwrap();
+    });
+    let log = Log::of(&a);
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| a.cursor().push("go").unwrap());
+        inside_a.recv().unwrap();
+        let other = scope.spawn(|| b.cursor().push("go").unwrap());
+        inside_b.recv().unwrap();
+        release_b.send(()).unwrap();
+        // It ends although the subscriber of `a` does not.
+        other.join().unwrap();
+        assert_eq!(a.snapshot(), json!(["go", "from b"]));
+        assert_eq!(log.take(), []);
+        release_a.send(()).unwrap();
+        slow.join().unwrap();
+    });
+    assert_eq!(log.take(), [add(place![0], "go"), add(place![1], "from b")]);
+}
+
+#[test]
+fn trees_that_are_united_while_both_deliver_go_on_in_one_order() {
+    // O2.2, O4.1
+    let (a, b) = (json(json!([])), json(json!([])));
+    let (inside_a, release_a) = stop_inside(&a, || {});
+    let (to, child) = (a.downgrade(), b.downgrade());
+    let (inside_b, release_b) = stop_inside(&b, move || {
+        let child = child.upgrade().unwrap();
+        to.upgrade().unwrap().cursor().push(&child).unwrap();
+        child.cursor().push("mounted").unwrap();
+    });
+    let (log_a, log_b) = (Log::of(&a), Log::of(&b));
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| a.cursor().push("go").unwrap());
+        inside_a.recv().unwrap();
+        let other = scope.spawn(|| b.cursor().push("go").unwrap());
+        inside_b.recv().unwrap();
+        release_b.send(()).unwrap();
+        while a.at(1).len().unwrap_or(0) < 2 {
+            thread::yield_now();
+        }
+        release_a.send(()).unwrap();
+        slow.join().unwrap();
+        other.join().unwrap();
+    });
+    assert_eq!(
+        log_a.take(),
+        [
+            add(place![0], "go"),
+            add(place![1], json!(["go"])),
+            add(place![1, 1], "mounted"),
+        ]
+    );
+    assert_eq!(
+        log_b.take(),
+        [add(place![0], "go"), add(place![1], "mounted")]
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use pinned::observable::{EncodingError, ObservableError, Tree, tree};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Log, json, path};
+use super::{Log, json, place};
 
 const MOST: i64 = 9_007_199_254_740_991;
 
@@ -23,7 +23,10 @@ fn integers_up_to_the_bound_pass_on_every_way_in() {
         let refused = |result: Result<(), ObservableError>| {
             assert!(matches!(
                 result,
-                Err(ObservableError::Encoding { reason: EncodingError::IntegerTooLarge, .. })
+                Err(ObservableError::Encoding {
+                    reason: EncodingError::IntegerTooLarge,
+                    ..
+                })
             ));
         };
         refused(Observable::new(n).map(drop));
@@ -42,11 +45,17 @@ fn numbers_that_are_not_finite_are_refused_not_made_null() {
     struct Reading {
         values: Vec<f64>,
     }
-    let error = Observable::new(Reading { values: vec![1.0, f64::NAN] }).unwrap_err();
-    assert_eq!(error.path(), path!["values", 1]);
+    let error = Observable::new(Reading {
+        values: vec![1.0, f64::NAN],
+    })
+    .unwrap_err();
+    assert_eq!(error.path(), place!["values", 1]);
     assert!(matches!(
         error,
-        ObservableError::Encoding { reason: EncodingError::NotFinite, .. }
+        ObservableError::Encoding {
+            reason: EncodingError::NotFinite,
+            ..
+        }
     ));
     let page = json(json!([]));
     assert!(page.cursor().push(f64::INFINITY).is_err());
@@ -132,7 +141,10 @@ fn a_write_is_checked_all_through_before_anything_changes() {
     // The mounts are as they were too.
     child.set(json!("still there")).unwrap();
     other.set(json!(1)).unwrap();
-    assert_eq!(log.take(), [super::replace(path!["list", 1], "still there")]);
+    assert_eq!(
+        log.take(),
+        [super::replace(place!["list", 1], "still there")]
+    );
     list.push(&other).unwrap();
 }
 
@@ -175,12 +187,25 @@ fn reading_shares_a_value_and_is_not_disturbed_by_writes() {
     });
     assert_eq!(lent.unwrap(), json!([1, 2, 3]));
     assert_eq!(page.at("list").len().unwrap(), 4);
-    let address = |page: &Observable| page.with(|value| std::ptr::from_ref(value));
-    assert_eq!(address(&page), address(&page));
-
     let snapshot = page.snapshot();
     page.set(json!(null)).unwrap();
     assert_eq!(snapshot, json!({ "list": [1, 2, 3, 4] }));
+}
+
+#[test]
+fn reading_copies_nothing_where_nothing_is_mounted_any_more_either() {
+    // O6.2
+    let (child, other) = (json(json!(0)), json(json!(0)));
+    let page =
+        Observable::from_tree(tree!({ "list": [{ "deep": [&child] }], "x": &other })).unwrap();
+    let address = |page: &Observable| page.with(|value| std::ptr::from_ref(value) as usize);
+    page.at("list").at(0).at("deep").pop().unwrap();
+    page.cursor().remove("x").unwrap();
+    let first = page.with(|value| (std::ptr::from_ref(value) as usize, address(&page)));
+    assert_eq!(first.0, first.1);
+    page.at("list").push(&child).unwrap();
+    let first = page.with(|value| (std::ptr::from_ref(value) as usize, address(&page)));
+    assert_ne!(first.0, first.1);
 }
 
 #[test]
@@ -188,10 +213,16 @@ fn a_subtree_with_mounts_is_read_as_a_snapshot() {
     // O6.1, O6.2, O4.5
     let child = json(json!({ "n": 1 }));
     let page = Observable::from_tree(tree!({ "plain": [1], "mixed": [&child] })).unwrap();
-    assert_eq!(page.at("mixed").with(Value::clone).unwrap(), json!([{ "n": 1 }]));
+    assert_eq!(
+        page.at("mixed").with(Value::clone).unwrap(),
+        json!([{ "n": 1 }])
+    );
     assert_eq!(page.at("mixed").at(0).at("n").get_as::<u8>().unwrap(), 1);
     assert!(page.at("mixed").contains(json!({ "n": 1 })).unwrap());
-    assert_eq!(page.with(Value::clone), json!({ "plain": [1], "mixed": [{ "n": 1 }] }));
+    assert_eq!(
+        page.with(Value::clone),
+        json!({ "plain": [1], "mixed": [{ "n": 1 }] })
+    );
 }
 
 #[test]
@@ -201,14 +232,20 @@ fn typed_values_round_trip_and_say_when_they_no_longer_fit() {
         title: String,
         done: bool,
     }
-    let todo = || Todo { title: "water".into(), done: false };
+    let todo = || Todo {
+        title: "water".into(),
+        done: false,
+    };
     let observable = Observable::new(todo()).unwrap();
     assert_eq!(observable.get().unwrap(), todo());
     let text = serde_json::to_string(&observable).unwrap();
     let again: Observable<Todo> = serde_json::from_str(&text).unwrap();
     assert_eq!(again.get().unwrap(), todo());
     observable.at("done").set("perhaps").unwrap();
-    assert!(matches!(observable.get(), Err(ObservableError::Deserialize { .. })));
+    assert!(matches!(
+        observable.get(),
+        Err(ObservableError::Deserialize { .. })
+    ));
 }
 
 #[test]
@@ -220,13 +257,19 @@ fn fields_that_are_observables_are_mounted() {
         items: Observable<Vec<u8>>,
     }
     let items = Observable::new(vec![1]).unwrap();
-    let page = Observable::new(Page { title: "x".into(), items: items.clone() }).unwrap();
+    let page = Observable::new(Page {
+        title: "x".into(),
+        items: items.clone(),
+    })
+    .unwrap();
     let log = Log::of(&page);
     items.cursor().push(2).unwrap();
-    assert_eq!(log.take(), [super::add(path!["items", 1], 2)]);
+    assert_eq!(log.take(), [super::add(place!["items", 1], 2)]);
     assert_eq!(page.get().unwrap().items.get().unwrap(), [1, 2]);
     assert_eq!(serde_json::to_value(&items).unwrap(), json!([1, 2]));
     let copy = json(json!([]));
-    copy.cursor().push(Tree::encode(&json!({ "n": 1 }))).unwrap();
+    copy.cursor()
+        .push(Tree::encode(&json!({ "n": 1 })))
+        .unwrap();
     assert_eq!(copy.snapshot(), json!([{ "n": 1 }]));
 }

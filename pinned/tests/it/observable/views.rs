@@ -4,13 +4,16 @@ use pinned::Observable;
 use pinned::observable::{ObservableError, tree};
 use serde_json::json;
 
-use super::{Log, add, json, path, replace};
+use super::{Log, add, json, place, replace};
 
 #[test]
 fn nothing_is_written_through_a_view_on_any_path() {
     // T5.7
     let read_only = |result: Result<(), ObservableError>| {
-        assert!(matches!(result, Err(ObservableError::ReadOnly { .. })), "{result:?}");
+        assert!(
+            matches!(result, Err(ObservableError::ReadOnly { .. })),
+            "{result:?}"
+        );
     };
     let nested = json(json!({ "n": 0 }));
     let queue = Observable::from_tree(tree!([{ "n": 0 }, &nested])).unwrap();
@@ -43,8 +46,8 @@ fn what_the_owner_writes_shows_through_the_view() {
     let page = Observable::from_tree(tree!({ "queue": queue.view() })).unwrap();
     let (outer, view) = (Log::of(&page), Log::of(&queue.view()));
     queue.cursor().push("a").unwrap();
-    assert_eq!(outer.take(), [add(path!["queue", 0], "a")]);
-    assert_eq!(view.take(), [add(path![0], "a")]);
+    assert_eq!(outer.take(), [add(place!["queue", 0], "a")]);
+    assert_eq!(view.take(), [add(place![0], "a")]);
     assert_eq!(page.at("queue").at(0).get().unwrap(), "a");
     assert_eq!(queue.view().get().unwrap(), json!(["a"]));
 }
@@ -57,7 +60,7 @@ fn the_slot_of_a_view_is_the_parents() {
     let log = Log::of(&page);
     page.at("queue").set("closed").unwrap();
     queue.cursor().push(1).unwrap();
-    assert_eq!(log.take(), [replace(path!["queue"], "closed")]);
+    assert_eq!(log.take(), [replace(place!["queue"], "closed")]);
     assert!(queue.is_same(&queue.view()));
     assert!(!queue.is_same(&page));
 }
@@ -69,7 +72,10 @@ fn a_view_in_a_field_is_mounted_as_a_view() {
         queue: pinned::observable::ObservableView,
     }
     let queue = json(json!([]));
-    let page = Observable::new(Page { queue: queue.view() }).unwrap();
+    let page = Observable::new(Page {
+        queue: queue.view(),
+    })
+    .unwrap();
     queue.cursor().push(1).unwrap();
     assert_eq!(page.snapshot(), json!({ "queue": [1] }));
     assert!(page.at("queue").push(2).is_err());

@@ -5,7 +5,7 @@ use pinned::Observable;
 use pinned::observable::{Change, Changes, tree};
 use serde_json::json;
 
-use super::{json, path, replace};
+use super::{json, place, replace};
 
 fn now(changes: &mut Changes) -> Option<Option<Change>> {
     changes.next().now_or_never()
@@ -20,7 +20,7 @@ async fn the_ops_start_exactly_at_the_snapshot() {
     assert_eq!(snapshot, 1);
     assert_eq!(now(&mut changes), None);
     count.set(json!(2)).unwrap();
-    assert_eq!(changes.next().await, Some(Change::Op(replace(path![], 2))));
+    assert_eq!(changes.next().await, Some(Change::Op(replace(place![], 2))));
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_snapshot_taken_inside_a_subscriber_contains_the_op_that_is_on_its_way
     let (snapshot, mut changes) = receiver.recv().unwrap();
     assert_eq!(snapshot, 1);
     count.set(json!(2)).unwrap();
-    assert_eq!(changes.next().await, Some(Change::Op(replace(path![], 2))));
+    assert_eq!(changes.next().await, Some(Change::Op(replace(place![], 2))));
 }
 
 #[tokio::test]
@@ -45,13 +45,13 @@ async fn a_slow_reader_gets_what_fits_then_the_gap_then_a_new_start() {
     for n in 1..=5 {
         count.set(json!(n)).unwrap();
     }
-    assert_eq!(changes.next().await, Some(Change::Op(replace(path![], 1))));
-    assert_eq!(changes.next().await, Some(Change::Op(replace(path![], 2))));
+    assert_eq!(changes.next().await, Some(Change::Op(replace(place![], 1))));
+    assert_eq!(changes.next().await, Some(Change::Op(replace(place![], 2))));
     assert_eq!(changes.next().await, Some(Change::Lagged));
     assert_eq!(changes.next().await, None);
     assert_eq!(changes.restart(), Some(json!(5)));
     count.set(json!(6)).unwrap();
-    assert_eq!(changes.next().await, Some(Change::Op(replace(path![], 6))));
+    assert_eq!(changes.next().await, Some(Change::Op(replace(place![], 6))));
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_reader_that_waits_is_woken() {
     count.set(json!(1)).unwrap();
     count.set(json!(2)).unwrap();
     let seen = reader.run_until(seen).await.unwrap();
-    assert_eq!(seen, [1, 2].map(|n| Change::Op(replace(path![], n))));
+    assert_eq!(seen, [1, 2].map(|n| Change::Op(replace(place![], n))));
 }
 
 #[tokio::test]
