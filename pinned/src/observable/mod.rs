@@ -32,8 +32,7 @@
 //!
 //! ```no_run
 //! use pinned::observable::Change;
-//! use pinned::ws::Message;
-//! use pinned::{Instance, Observable, WebSocket, pinned_api, route};
+//! use pinned::{BoxError, Instance, Observable, WebSocket, pinned_api, route};
 //! use serde_json::json;
 //!
 //! #[derive(Default)]
@@ -42,19 +41,26 @@
 //! #[pinned_api("/boards")]
 //! impl Board {
 //!     #[route::websocket("/live")]
-//!     async fn live(this: Instance<Self>, mut socket: WebSocket) -> pinned::Result<()> {
+//!     async fn live(this: Instance<Self>, mut socket: WebSocket) -> Result<(), BoxError> {
+//!         // The turn ends with this line: a viewer who stays for hours holds up nobody.
 //!         let page = this.read().await?.page.clone();
-//!         let (snapshot, mut changes) = page.watch(256);
-//!         socket.send(Message::text(json!({ "value": snapshot }).to_string())).await?;
-//!         while let Some(change) = changes.next().await {
-//!             let message = match change {
-//!                 Change::Op(op) => json!({ "op": op }),
-//!                 // The browser was too slow for 256 ops: it starts over.
-//!                 Change::Lagged => json!({ "value": changes.restart() }),
+//!         let (value, mut changes) = page.watch(256);
+//!         socket.send_text(json!({ "value": value }).to_string()).await?;
+//!         loop {
+//!             let message = tokio::select! {
+//!                 change = changes.next() => match change {
+//!                     Some(Change::Op(op)) => json!({ "op": op }),
+//!                     // The browser was too slow for 256 ops: it starts over.
+//!                     Some(Change::Lagged) => json!({ "value": changes.restart() }),
+//!                     None => return Ok(()),
+//!                 },
+//!                 message = socket.recv() => match message {
+//!                     Some(message) => { message?; continue }
+//!                     None => return Ok(()),
+//!                 },
 //!             };
-//!             socket.send(Message::text(message.to_string())).await?;
+//!             socket.send_text(message.to_string()).await?;
 //!         }
-//!         Ok(())
 //!     }
 //! }
 //! # fn main() {}
