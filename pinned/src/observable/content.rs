@@ -221,12 +221,21 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The elements of a list, or `None` for anything else.
-    pub(super) fn items(self) -> Option<Vec<Found<'a>>> {
+    /// The position of the first element that is `wanted`. Fails where no list is; `path` is where that is, for the error.
+    pub(super) fn position(
+        self,
+        wanted: &Value,
+        held: &Held,
+        path: &[Segment],
+    ) -> Result<Option<usize>, ObservableError> {
         match (self.plain(), self) {
-            (Some(Value::Array(items)), _) => Some(items.iter().map(Self::Value).collect()),
-            (_, Self::Content(Content::List(items))) => Some(items.iter().map(Found::of).collect()),
-            _ => None,
+            (Some(Value::Array(items)), _) => {
+                Ok(items.iter().position(|item| value::same(item, wanted)))
+            }
+            (_, Self::Content(Content::List(items))) => Ok(items
+                .iter()
+                .position(|item| Found::of(item).is_same(wanted, held))),
+            _ => Err(self.misfit(path, LIST)),
         }
     }
 
@@ -260,7 +269,7 @@ impl<'a> Found<'a> {
     }
 
     /// Whether the value here, with mounts resolved, is `wanted`.
-    pub(super) fn is_same(self, wanted: &Value, held: &Held) -> bool {
+    fn is_same(self, wanted: &Value, held: &Held) -> bool {
         match self.plain() {
             Some(found) => value::same(found, wanted),
             None => value::same(&self.snapshot(held), wanted),

@@ -10,7 +10,7 @@ use super::node::Node;
 use super::path::{Segment, Shown, joined};
 use super::read;
 use super::tree::Tree;
-use super::value::LIST;
+use super::value::{LIST, OBJECT};
 
 pub(super) type Result<T> = std::result::Result<T, ObservableError>;
 
@@ -48,6 +48,15 @@ impl Cursor {
     }
 
     /// The cursor of the element under a key or at a position, whether there is one yet or not.
+    ///
+    /// ```
+    /// use serde_json::json;
+    ///
+    /// let page = pinned::Observable::new(json!({ "todos": [{ "done": false }] }))?;
+    /// let done = page.cursor().at("todos").at(0).at("done");
+    /// assert_eq!(done.get()?, false);
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn at(&self, segment: impl Into<Segment>) -> Self {
         Self {
             node: self.node.clone(),
@@ -57,6 +66,12 @@ impl Cursor {
     }
 
     /// The path from the observable the cursor was made from.
+    ///
+    /// ```
+    /// let page = pinned::Observable::new(())?;
+    /// assert_eq!(page.at("todos").at(0).path(), ["todos".into(), 0.into()]);
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn path(&self) -> &[Segment] {
         &self.path
     }
@@ -66,6 +81,12 @@ impl Cursor {
     /// # Errors
     ///
     /// When nothing is here. So for every method that reads.
+    ///
+    /// ```
+    /// let page = pinned::Observable::new(serde_json::json!({ "title": "Plans" }))?;
+    /// assert_eq!(page.at("title").get()?, "Plans");
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn get(&self) -> Result<Value> {
         self.with(Value::clone)
     }
@@ -109,6 +130,13 @@ impl Cursor {
     }
 
     /// Whether something is here.
+    ///
+    /// ```
+    /// let page = pinned::Observable::new(serde_json::json!({ "title": null }))?;
+    /// assert!(page.at("title").exists());
+    /// assert!(!page.at("text").exists());
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn exists(&self) -> bool {
         read::look(&self.node, &self.path, |_, _| Ok(())).is_ok()
     }
@@ -118,6 +146,13 @@ impl Cursor {
     /// # Errors
     ///
     /// When neither a list, an object nor a string is here.
+    ///
+    /// ```
+    /// let page = pinned::Observable::new(serde_json::json!({ "text": "häh?" }))?;
+    /// assert_eq!(page.cursor().len()?, 1);
+    /// assert_eq!(page.at("text").len()?, 4);
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn len(&self) -> Result<usize> {
         read::look(&self.node, &self.path, |found, _| {
             let wrong = || found.misfit(&[], "a list, an object or a string");
@@ -130,6 +165,12 @@ impl Cursor {
     /// # Errors
     ///
     /// As [`Cursor::len`].
+    ///
+    /// ```
+    /// let todos = pinned::Observable::new(serde_json::json!([]))?;
+    /// assert!(todos.cursor().is_empty()?);
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -139,11 +180,15 @@ impl Cursor {
     /// # Errors
     ///
     /// When no object is here.
+    ///
+    /// ```
+    /// let page = pinned::Observable::new(serde_json::json!({ "title": "Plans", "draft": true }))?;
+    /// assert_eq!(page.cursor().keys()?, ["draft", "title"]);
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn keys(&self) -> Result<Vec<String>> {
         read::look(&self.node, &self.path, |found, _| {
-            let keys = found
-                .keys()
-                .ok_or_else(|| found.misfit(&[], super::value::OBJECT))?;
+            let keys = found.keys().ok_or_else(|| found.misfit(&[], OBJECT))?;
             Ok(keys.into_iter().cloned().collect())
         })
     }
@@ -154,16 +199,19 @@ impl Cursor {
     /// # Errors
     ///
     /// When neither a list nor an object is here, or `item` cannot stand in a tree.
+    ///
+    /// ```
+    /// let page = pinned::Observable::new(serde_json::json!({ "tags": ["new"] }))?;
+    /// assert!(page.cursor().contains("tags")?);
+    /// assert!(page.at("tags").contains("new")?);
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn contains(&self, item: impl Into<Tree>) -> Result<bool> {
         let item = item.into().into_value()?;
-        read::look(&self.node, &self.path, |found, held| {
-            if let Some(items) = found.items() {
-                return Ok(items.iter().any(|found| found.is_same(&item, held)));
-            }
-            match found.keys() {
-                Some(_) => Ok(item.as_str().is_some_and(|key| found.has_key(key))),
-                None => Err(found.misfit(&[], "a list or an object")),
-            }
+        read::look(&self.node, &self.path, |found, held| match found.kind() {
+            LIST => Ok(found.position(&item, held, &[])?.is_some()),
+            OBJECT => Ok(item.as_str().is_some_and(|key| found.has_key(key))),
+            _ => Err(found.misfit(&[], "a list or an object")),
         })
     }
 
@@ -172,13 +220,17 @@ impl Cursor {
     /// # Errors
     ///
     /// When no list is here, it has no such element, or `item` cannot stand in a tree.
+    ///
+    /// ```
+    /// let tags = pinned::Observable::new(serde_json::json!(["new", "hot"]))?;
+    /// assert_eq!(tags.cursor().index_of("hot")?, 1);
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn index_of(&self, item: impl Into<Tree>) -> Result<usize> {
         let item = item.into().into_value()?;
         read::look(&self.node, &self.path, |found, held| {
-            let items = found.items().ok_or_else(|| found.misfit(&[], LIST))?;
-            items
-                .iter()
-                .position(|found| found.is_same(&item, held))
+            found
+                .position(&item, held, &[])?
                 .ok_or(ObservableError::NotFound { path: Vec::new() })
         })
     }

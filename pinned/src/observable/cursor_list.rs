@@ -151,13 +151,10 @@ impl Cursor {
         let item = item.into().into_value()?;
         self.write(&self.path, |session, site| {
             let index = session.look(&site, |found, held| {
-                let items = found
-                    .items()
-                    .ok_or_else(|| found.misfit(&site.shown, LIST))?;
-                let position = items.iter().position(|found| found.is_same(&item, held));
-                position.ok_or_else(|| ObservableError::NotFound {
+                let absent = || ObservableError::NotFound {
                     path: site.shown.clone(),
-                })
+                };
+                found.position(&item, held, &site.shown)?.ok_or_else(absent)
             })?;
             take_out(session, &site, Segment::Index(index))?;
             Ok(index)

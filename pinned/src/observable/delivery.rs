@@ -141,7 +141,8 @@ impl Gate {
 /// Returns when every subscriber has had the op of `ticket`.
 ///
 /// The one exception keeps two trees whose subscribers mutate each other on two threads from waiting in a circle: a
-/// thread that is inside a subscriber never waits for another one. What it leaves in the queue, that other one delivers.
+/// thread that is inside a subscriber never waits for another one. What it leaves in the queue, that other one delivers;
+/// it is no more than what one call of a subscriber writes.
 pub(super) fn settle(node: &Node, ticket: &Arc<Ticket>) {
     let me = thread::current().id();
     let nested = DEPTH.get() > 0;

@@ -14,7 +14,8 @@ pub enum EncodingError {
 
 /// Why an observable refused a read or a write. A refused write changed nothing and emitted nothing.
 ///
-/// `path` is where, seen from the cursor's observable; for values that were offered, inside the tree as it would have become.
+/// `path` is where, seen from the observable that the cursor was made from. For a value that was offered it goes on from the
+/// cursor's place into that value.
 ///
 /// ```
 /// use pinned::Observable;

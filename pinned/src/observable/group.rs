@@ -55,17 +55,20 @@ impl Group {
 impl Node {
     /// Runs `act` under the lock of the node's group.
     pub(super) fn locked<R>(&self, act: impl FnOnce(&mut Held) -> R) -> R {
-        let mut act = Some(act);
-        self.locked_until(|held| match act.take() {
-            Some(act) => Then::Return(act(held)),
-            None => Then::Wait,
-        })
+        loop {
+            let group = self.group.lock().clone();
+            let next = match &mut *group.lock.lock() {
+                Standing::Live(held) => return act(held),
+                Standing::Merged(next) => next.clone(),
+            };
+            *self.group.lock() = next;
+        }
     }
 
     /// Runs `look` under the lock of the node's group, again after each change, until it has something to return.
     pub(super) fn locked_until<R>(&self, mut look: impl FnMut(&mut Held) -> Then<R>) -> R {
-        let mut group = self.group.lock().clone();
         loop {
+            let group = self.group.lock().clone();
             let mut standing = group.lock.lock();
             let next = loop {
                 match &mut *standing {
@@ -77,8 +80,7 @@ impl Node {
                 }
             };
             drop(standing);
-            *self.group.lock() = next.clone();
-            group = next;
+            *self.group.lock() = next;
         }
     }
 

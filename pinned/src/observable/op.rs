@@ -76,6 +76,13 @@ impl Op {
     }
 
     /// A `remove` of what is at `path`.
+    ///
+    /// ```
+    /// use pinned::observable::{Op, OpKind};
+    ///
+    /// let op = Op::remove(["todos".into(), 0.into()]);
+    /// assert_eq!((op.kind, op.value), (OpKind::Remove, None));
+    /// ```
     pub fn remove(path: impl Into<Vec<Segment>>) -> Self {
         Self {
             kind: OpKind::Remove,

@@ -33,6 +33,12 @@ pub struct Subscription {
 
 impl Subscription {
     /// Keeps the subscription for as long as the observable lives.
+    ///
+    /// ```
+    /// let count = pinned::Observable::new(0)?;
+    /// count.subscribe(|op| println!("{op:?}")).forever();
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn forever(mut self) {
         self.node = Weak::new();
     }

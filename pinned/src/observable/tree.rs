@@ -49,6 +49,14 @@ enum Part {
 
 impl Tree {
     /// A list of what converts into trees.
+    ///
+    /// ```
+    /// use pinned::observable::{Observable, Tree};
+    ///
+    /// let squares = Observable::from_tree(Tree::list((1..4).map(|n| n * n)))?;
+    /// assert_eq!(squares.snapshot(), serde_json::json!([1, 4, 9]));
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn list<I>(items: I) -> Self
     where
         I: IntoIterator,
@@ -58,6 +66,14 @@ impl Tree {
     }
 
     /// An object. Of two entries with one key the later stands.
+    ///
+    /// ```
+    /// use pinned::observable::{Observable, Tree};
+    ///
+    /// let sizes = Observable::from_tree(Tree::object(["a", "bb"].map(|word| (word, word.len()))))?;
+    /// assert_eq!(sizes.snapshot(), serde_json::json!({ "a": 1, "bb": 2 }));
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn object<I, K, V>(entries: I) -> Self
     where
         I: IntoIterator<Item = (K, V)>,

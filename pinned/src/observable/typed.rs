@@ -106,6 +106,13 @@ impl<T> Observable<T> {
     /// # Panics
     ///
     /// As [every write](Cursor#panics): with the panic of a subscriber.
+    ///
+    /// ```
+    /// let tags = pinned::Observable::new(vec!["new"])?;
+    /// tags.set(vec!["hot"])?;
+    /// assert_eq!(tags.snapshot(), serde_json::json!(["hot"]));
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn set(&self, value: T) -> Result<(), ObservableError>
     where
         T: Serialize,
@@ -114,6 +121,13 @@ impl<T> Observable<T> {
     }
 
     /// A cursor of the whole value.
+    ///
+    /// ```
+    /// let tags = pinned::Observable::new(vec!["new"])?;
+    /// tags.cursor().push("hot")?;
+    /// assert_eq!(tags.snapshot(), serde_json::json!(["new", "hot"]));
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn cursor(&self) -> Cursor {
         Cursor::new(self.node().clone(), false)
     }
@@ -215,6 +229,15 @@ pub struct WeakObservable<T = Value> {
 
 impl<T> WeakObservable<T> {
     /// The observable, unless all its handles are gone and it is not mounted.
+    ///
+    /// ```
+    /// let count = pinned::Observable::new(1)?;
+    /// let weak = count.downgrade();
+    /// assert!(weak.upgrade().is_some());
+    /// drop(count);
+    /// assert!(weak.upgrade().is_none());
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn upgrade(&self) -> Option<Observable<T>> {
         self.node.upgrade().map(Observable::of)
     }

@@ -91,16 +91,37 @@ impl<T> ObservableView<T> {
     }
 
     /// A cursor of the whole value, for reading.
+    ///
+    /// ```
+    /// let page = pinned::Observable::new(serde_json::json!({ "title": "Plans" }))?;
+    /// assert_eq!(page.view().cursor().len()?, 1);
+    /// assert!(page.view().cursor().clear().is_err());
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn cursor(&self) -> Cursor {
         Cursor::new(self.node.clone(), true)
     }
 
     /// A cursor, for reading, of the element under a key or at a position.
+    ///
+    /// ```
+    /// let page = pinned::Observable::new(serde_json::json!({ "title": "Plans" }))?;
+    /// assert_eq!(page.view().at("title").get()?, "Plans");
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn at(&self, segment: impl Into<Segment>) -> Cursor {
         self.cursor().at(segment)
     }
 
     /// Another handle for reading the same value.
+    ///
+    /// ```
+    /// let count = pinned::Observable::new(1)?;
+    /// let view = count.view();
+    /// count.set(2)?;
+    /// assert_eq!(view.get()?, 2);
+    /// # Ok::<(), pinned::observable::ObservableError>(())
+    /// ```
     pub fn view(&self) -> ObservableView<T> {
         Self::new(self.node.clone())
     }
