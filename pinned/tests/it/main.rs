@@ -14,6 +14,7 @@ mod fences;
 mod hostile;
 mod idle;
 mod kept;
+mod observable;
 mod observe;
 mod rig;
 mod routing;
