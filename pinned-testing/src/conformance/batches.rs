@@ -62,10 +62,7 @@ async fn a_fenced_batch_leaves_nothing(scene: &Scene) {
     let second = first.at(2);
     second.set(&work, true, number(1)).await.holds("S10.10");
     let ops = vec![set(&other, true, number(2)), delete(&work)];
-    first
-        .batch(ops)
-        .await
-        .is_fenced("S10.10, D4.3", &first.claim);
+    first.batch(ops).await.fenced("S10.10, D4.3", &first.claim);
     second
         .holds_rows("S10.10, D4.3", &[("work", "~", true, number(1))])
         .await;

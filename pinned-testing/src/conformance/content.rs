@@ -97,7 +97,7 @@ async fn keys_come_back(scene: &Scene) {
         named
             .set(&key("work", "~"), false, number(n))
             .await
-            .is_fenced(rule, &named.claim);
+            .fenced(rule, &named.claim);
     }
 }
 

@@ -173,7 +173,7 @@ async fn write_until_fenced(first: &Activation) {
         first
             .set(&work, true, number(n))
             .await
-            .is_fenced("D2.7 (permanent)", &first.claim);
+            .fenced("D2.7 (permanent)", &first.claim);
     }
 }
 

@@ -34,7 +34,7 @@ async fn dropped_before_and_after_the_first_poll(scene: &Scene) {
     let before = second.rows(RULE).await;
     room.set(&work, true, number(9))
         .await
-        .is_fenced(RULE, &room.claim);
+        .fenced(RULE, &room.claim);
     holds(
         RULE,
         "a successor's rows are its own",

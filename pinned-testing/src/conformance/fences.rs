@@ -22,16 +22,14 @@ pub(super) async fn checks(scene: &Scene) {
 async fn fenced_on_everything(rule: &str, late: &Activation) {
     let work = key("work", "~");
     let claim = &late.claim;
-    late.set(&work, true, json!({}))
-        .await
-        .is_fenced(rule, claim);
-    late.delete(&work).await.is_fenced(rule, claim);
-    late.get(&work).await.is_fenced(rule, claim);
-    late.list(RowFilter::all()).await.is_fenced(rule, claim);
+    late.set(&work, true, json!({})).await.fenced(rule, claim);
+    late.delete(&work).await.fenced(rule, claim);
+    late.get(&work).await.fenced(rule, claim);
+    late.list(RowFilter::all()).await.fenced(rule, claim);
     if late.batches() {
         let ops = vec![set(&work, true, json!({})), delete(&key("other", "~"))];
-        late.batch(ops).await.is_fenced(rule, claim);
-        late.batch(vec![]).await.is_fenced(rule, claim);
+        late.batch(ops).await.fenced(rule, claim);
+        late.batch(vec![]).await.fenced(rule, claim);
     }
 }
 

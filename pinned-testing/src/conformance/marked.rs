@@ -144,5 +144,5 @@ async fn nothing_is_acquired(scene: &Scene) {
     let late = room.at(3);
     late.set(&work, true, number(3))
         .await
-        .is_fenced(RULE, &late.claim);
+        .fenced(RULE, &late.claim);
 }

@@ -93,7 +93,7 @@ async fn an_acquisition_parts_what_was_called_before_and_after(scene: &Scene) {
     let before = first.set(&work, true, number(1));
     let acquired = second.list(RowFilter::all());
     let after = first.set(&work, true, number(2));
-    after.await.is_fenced(RULE, &first.claim);
+    after.await.fenced(RULE, &first.claim);
     let rows = acquired.await.holds(RULE);
     same(
         RULE,

@@ -31,7 +31,7 @@ pub(super) trait Verdict<T> {
     fn holds(self, rule: &str) -> T;
 
     /// Anything but `FenceLost` for `claim` breaks `rule`.
-    fn is_fenced(self, rule: &str, claim: &Claim);
+    fn fenced(self, rule: &str, claim: &Claim);
 }
 
 // ===== impl Scene =====
@@ -157,7 +157,7 @@ impl<T: fmt::Debug> Verdict<T> for Result<T, StoreError> {
     }
 
     #[track_caller]
-    fn is_fenced(self, rule: &str, claim: &Claim) {
+    fn fenced(self, rule: &str, claim: &Claim) {
         match self {
             Err(StoreError::FenceLost(lost)) => {
                 let expected = (&claim.instance, claim.epoch);

@@ -38,7 +38,7 @@ async fn again(scene: &Scene) {
     scene.store.setup().await.holds("D8.3 (setup again)");
     room.set(&work, true, number(2))
         .await
-        .is_fenced("D8.3 (setup keeps epochs)", &room.claim);
+        .fenced("D8.3 (setup keeps epochs)", &room.claim);
 }
 
 fn describes_itself(scene: &Scene) {
