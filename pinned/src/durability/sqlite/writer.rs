@@ -33,7 +33,7 @@ impl Drop for AbandonOnDrop<'_> {
 }
 
 fn work(queue: &Queue, tables: &Tables) {
-    let (mut taken, mut group, mut expected) = (vec![], vec![], 0);
+    let (mut taken, mut group, mut expected) = (vec![], vec![], 0_usize);
     loop {
         queue.take(&mut taken, expected);
         if taken.is_empty() {
@@ -41,10 +41,10 @@ fn work(queue: &Queue, tables: &Tables) {
         }
         let mut bytes = 0;
         expected = taken.len().min(MOST_OPS);
-        for job in taken
-            .drain(..)
-            .filter(|job: &Box<dyn Job>| !job.is_abandoned())
-        {
+        for job in taken.drain(..) {
+            if job.is_abandoned() {
+                continue;
+            }
             if group.len() == MOST_OPS || (bytes + job.bytes() > MOST_BYTES && !group.is_empty()) {
                 commit(tables, &mut group);
                 bytes = 0;
