@@ -75,12 +75,14 @@
 //! | hold a handler at a point | [`Gate`] |
 //! | stand in for the control plane | [`ScriptedPlacements`] |
 //! | stand in for the state store | [`BarrierDurability`] |
+//! | check a state store of your own | [`conformance::state_store`] |
 //! | run in virtual time, from a seed | [`sim`] |
 //!
 //! Mistakes of a test, such as a malformed path, are panics that say what is wrong.
 
 mod app;
 mod client;
+pub mod conformance;
 mod durability;
 mod gate;
 mod instance;

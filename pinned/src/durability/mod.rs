@@ -6,6 +6,8 @@ mod instance;
 mod memory;
 mod row;
 mod seam;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
 
 pub use claim::{Claim, InstanceKey, TrayKey};
@@ -17,4 +19,6 @@ pub use instance::{LogOwner, StoreLog};
 pub use memory::MemoryStore;
 pub use row::{Doc, NotAnObject, Row, RowFilter, RowOp, RowState};
 pub use seam::{Durability, EffectLog, NoStateStore};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};
 pub use store::{FenceLost, StateStore, StoreError, StoreFuture, prove_fences};
