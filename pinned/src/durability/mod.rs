@@ -2,6 +2,8 @@
 
 mod claim;
 mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod row;
 mod seam;
 mod store;

@@ -95,7 +95,9 @@ pub trait StateStore: Send + Sync + 'static {
 
 /// The claim's epoch is below the stored one. Permanent for that epoch: trying again is no use (D2.7).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("fenced off: a newer activation of {instance} has acquired it, epoch {epoch} may write no more")]
+#[error(
+    "fenced off: a newer activation of {instance} has acquired it, epoch {epoch} may write no more"
+)]
 pub struct FenceLost {
     /// The instance.
     pub instance: InstanceKey,
