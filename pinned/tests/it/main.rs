@@ -15,6 +15,8 @@ mod hostile;
 mod idle;
 mod kept;
 mod observe;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rig;
 mod routing;
 mod scene;
