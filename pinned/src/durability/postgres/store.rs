@@ -33,9 +33,10 @@ use crate::durability::{
 /// connections.
 ///
 /// Connections are dialled when they are first needed. An operation is tried again on another connection when the one
-/// it was on turns out to be dead, unless its commit may have been sent (D11). Each operation runs as a task of its own
-/// from the moment it is called, and is ended when its future is dropped; a write that is already on its way in a group
-/// goes on.
+/// it was on turns out to be dead, unless its commit may have been sent (D11).
+///
+/// Each operation on an instance is a task of its own from the moment it is called, which has to be inside a runtime. It
+/// is ended when its future is dropped; a write that is already on its way in a group goes on.
 ///
 /// ```no_run
 /// use pinned::durability::StateStore;
@@ -259,7 +260,7 @@ impl StateStore for PostgresStore {
     /// Needs the right to create tables only where they are missing.
     fn setup(&self) -> StoreFuture<()> {
         let store = self.clone();
-        self.start(async move {
+        Box::pin(async move {
             let place = &store.shared.place;
             store.shared.engine.run(&Setup { place }).await?;
             prove_fences(&store).await
@@ -273,7 +274,7 @@ impl StateStore for PostgresStore {
     /// stopped, and the one that does not hold the lock logs an error each second.
     fn hold_alone(&self) -> StoreFuture<()> {
         let shared = Arc::clone(&self.shared);
-        self.start(async move {
+        Box::pin(async move {
             let mut hold = shared.hold.lock().await;
             if hold.is_none() {
                 let engine = Arc::clone(&shared.engine);
@@ -320,7 +321,7 @@ impl StateStore for PostgresStore {
     ) -> StoreFuture<Vec<InstanceKey>> {
         let engine = Arc::clone(&self.shared.engine);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.start(async move { Ok(engine.run(&Marked { after, limit }).await?) })
+        Box::pin(async move { Ok(engine.run(&Marked { after, limit }).await?) })
     }
 
     fn describe(&self) -> String {

@@ -7,9 +7,7 @@ use pinned::durability::postgres::{PostgresOptions, TransactionHook};
 use pinned::durability::{Doc, RowFilter, RowOp, StateStore, StoreError};
 
 use super::proxy::Proxy;
-use super::rig::{
-    LOCK_WAITS, Rig, all_kinds, claim, doc, key, read, session, store, within, write,
-};
+use super::rig::{LOCK_WAITS, Rig, all_kinds, claim, doc, key, read, store, within, write};
 
 fn hook(sql: &'static str) -> TransactionHook {
     Arc::new(move |transaction| Box::pin(async move { Ok(transaction.batch_execute(sql).await?) }))
@@ -88,19 +86,7 @@ async fn of_two_first_writers_the_second_waits_and_then_adopts_advances_or_is_fe
             .await
             .expect("the first writer");
         let second = rig.store.list(claim("blue", epoch), RowFilter::all());
-        let watcher = session(&rig.dsn).await;
-        within(async {
-            while watcher
-                .query_one(LOCK_WAITS, &[])
-                .await
-                .expect("readable")
-                .get::<_, i64>(0)
-                != 1
-            {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        rig.until(LOCK_WAITS, 1).await;
         rig.db.batch_execute("COMMIT").await.expect("committed");
         let outcome = within(second).await;
         match expected {

@@ -10,11 +10,13 @@ use pinned::durability::{
 };
 use pinned_testing::PostgresServer;
 
-/// A database with the tables, a store on it, and a session of the test's own.
+/// A database with the tables, a store on it, and sessions of the test's own.
 pub(crate) struct Rig {
     pub(crate) dsn: String,
     pub(crate) store: PostgresStore,
     pub(crate) db: Client,
+    /// Another session: inside a transaction, what is seen of the others stands still.
+    watch: Client,
 }
 
 impl Rig {
@@ -28,8 +30,13 @@ impl Rig {
         let maker = store(&dsn, PostgresOptions::new());
         within(maker.setup()).await.expect("the tables are made");
         let store = store(&dsn, options);
-        let db = session(&dsn).await;
-        Self { dsn, store, db }
+        let (db, watch) = (session(&dsn).await, session(&dsn).await);
+        Self {
+            dsn,
+            store,
+            db,
+            watch,
+        }
     }
 
     /// Makes the epoch row of an instance, so that its writes can go in a group.
@@ -45,29 +52,23 @@ impl Rig {
 
     /// The stored epoch, and the version of the row.
     pub(crate) async fn epoch(&self, id: &str) -> Option<(i64, String)> {
-        let row = self.db.query_opt(
-            "SELECT epoch, xmin::text FROM pinned_epoch WHERE ns = '/rooms' AND id = $1",
-            &[&id],
-        );
-        row.await
-            .expect("readable")
-            .map(|row| (row.get(0), row.get(1)))
+        const EPOCH: &str =
+            "SELECT epoch, xmin::text FROM pinned_epoch WHERE ns = '/rooms' AND id = $1";
+        let row = self.db.query_opt(EPOCH, &[&id]).await.expect("readable");
+        row.map(|row| (row.get(0), row.get(1)))
     }
 
     /// The rows of an instance as `tray_ns/tray_id marked doc`.
     pub(crate) async fn rows(&self, id: &str) -> Vec<String> {
-        let rows = self.db.query(
-            "SELECT tray_ns || '/' || tray_id || ' ' || marked || ' ' || doc::text FROM pinned_tray_index \
-             WHERE ns = '/rooms' AND id = $1 ORDER BY 1",
-            &[&id],
-        );
-        let rows = rows.await.expect("readable");
+        const ROWS: &str = "SELECT tray_ns || '/' || tray_id || ' ' || marked || ' ' || doc::text \
+             FROM pinned_tray_index WHERE ns = '/rooms' AND id = $1 ORDER BY 1";
+        let rows = self.db.query(ROWS, &[&id]).await.expect("readable");
         rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// One number that SQL tells.
     pub(crate) async fn count(&self, sql: &str) -> i64 {
-        self.db.query_one(sql, &[]).await.expect(sql).get(0)
+        self.watch.query_one(sql, &[]).await.expect(sql).get(0)
     }
 
     /// Asks until the answer is `expected`.
