@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::acquire::Acquire;
 use super::attempts::Engine;
-use super::group::{Group, Waiting, answer};
+use super::group::{Group, Pending, settle};
+use super::ops::Write;
 
 /// How many groups go out side by side while all of them are prompt.
 const PROMPT_GROUPS: usize = 1;
@@ -34,7 +36,7 @@ pub(super) struct Batcher {
 #[derive(Default)]
 struct State {
     /// At most one write of each instance.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Pending>,
     /// Lanes whose group is prompt, and those that wait for one.
     prompt: usize,
     /// Lanes whose group takes long.
@@ -49,8 +51,24 @@ impl Batcher {
         }
     }
 
-    /// Puts a write into one of the next groups.
-    pub(super) fn submit(&self, write: Waiting) {
+    /// Sees to a write from now on: into a group as soon as it has its turn.
+    pub(super) fn accept(&self, mut write: Pending) {
+        if write.place.is_first() {
+            self.submit(write);
+            return;
+        }
+        let batcher = self.clone();
+        drop(self.engine.domain.spawn(async move {
+            tokio::select! {
+                // Given up in the line, it leaves the line.
+                () = write.reply.closed() => {}
+                () = write.place.turn() => batcher.submit(write),
+            }
+        }));
+    }
+
+    /// Puts a write that has its turn into one of the next groups.
+    fn submit(&self, write: Pending) {
         self.state.lock().waiting.push_back(write);
         self.open_lane();
     }
@@ -129,7 +147,9 @@ impl Lane {
                     }
                 }
             };
-            answer(members, outcome);
+            for write in settle(members, outcome) {
+                drop(engine.domain.spawn(alone(Arc::clone(&engine), write)));
+            }
         }
     }
 
@@ -139,7 +159,7 @@ impl Lane {
 
     /// The next group, without those that nobody waits for any more. Without one the lane ends, as it does when it was
     /// slow and others are at work by now.
-    fn take(&mut self) -> Vec<Waiting> {
+    fn take(&mut self) -> Vec<Pending> {
         let (mut members, mut abandoned, mut bytes) = (Vec::new(), Vec::new(), 0);
         let mut state = self.batcher.state.lock();
         if matches!(self.pace, Pace::Prompt) || state.prompt < PROMPT_GROUPS {
@@ -167,6 +187,24 @@ impl Lane {
         drop(abandoned);
         members
     }
+}
+
+/// A write in a transaction of its own, which ends when nobody waits for it any more (D11.9).
+async fn alone(engine: Arc<Engine>, mut write: Pending) {
+    let outcome = {
+        let (claim, epoch) = (&write.claim, write.epoch);
+        let act = Write {
+            ops: &write.ops,
+            stamp: &engine.stamp,
+        };
+        let acquire = Acquire { claim, epoch, act };
+        tokio::select! {
+            biased;
+            outcome = engine.run(&acquire) => outcome,
+            () = write.reply.closed() => return,
+        }
+    };
+    write.answer(outcome.map_err(Into::into));
 }
 
 /// A lane that a panic or the end of its runtime cut short makes room for the next one.

@@ -13,8 +13,8 @@ use super::rows::RowWrites;
 use super::transaction::Work;
 use crate::durability::{Claim, FenceLost, RowOp, StoreError};
 
-/// A write that has its turn in the line of its instance, and waits for a group.
-pub(super) struct Waiting {
+/// A write of one instance, from its call to its answer.
+pub(super) struct Pending {
     pub(super) claim: Claim,
     /// The claim's epoch, as PostgreSQL keeps it.
     pub(super) epoch: i64,
@@ -23,55 +23,30 @@ pub(super) struct Waiting {
     /// Stays with the write until its outcome is known, also when nobody waits for that any more: the next operation of
     /// the instance must not overtake it.
     pub(super) place: Place,
-    pub(super) reply: oneshot::Sender<Verdict>,
+    /// Closed once nobody waits for the outcome.
+    pub(super) reply: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// What became of a write in a group.
-pub(super) enum Verdict {
-    /// This is its outcome.
-    Done(Result<(), StoreError>),
-    /// It is to have a transaction of its own: its epoch row is locked or missing, or a write of its group was refused by
-    /// the server.
-    Alone(Box<Turn>),
-}
-
-/// A write that still has its turn.
-pub(super) struct Turn {
-    pub(super) claim: Claim,
-    pub(super) epoch: i64,
-    pub(super) ops: Vec<RowOp>,
-    pub(super) place: Place,
-}
-
-impl Waiting {
+impl Pending {
     /// About how many bytes it sends.
     pub(super) fn weight(&self) -> usize {
         let docs = self.ops.iter().filter_map(|op| op.state.as_ref());
         docs.map(|state| state.doc.as_str().len()).sum::<usize>() + 256 * self.ops.len()
     }
 
-    fn answer(self, outcome: Result<(), StoreError>) {
+    pub(super) fn answer(self, outcome: Result<(), StoreError>) {
         // First: whoever gets the answer may call again, and then finds the line empty.
         drop(self.place);
-        let _ = self.reply.send(Verdict::Done(outcome));
-    }
-
-    fn send_alone(self) {
-        let turn = Turn {
-            claim: self.claim,
-            epoch: self.epoch,
-            ops: self.ops,
-            place: self.place,
-        };
-        // If nobody waits any more, this leaves the line.
-        let _ = self.reply.send(Verdict::Alone(Box::new(turn)));
+        // Nobody may wait any more.
+        let _ = self.reply.send(outcome);
     }
 }
 
-/// Tells each member what became of it.
-pub(super) fn answer(members: Vec<Waiting>, outcome: Result<Vec<Fate>, Fault>) {
+/// Answers those whose outcome is known, and gives back those that are to have a transaction of their own.
+pub(super) fn settle(members: Vec<Pending>, outcome: Result<Vec<Fate>, Fault>) -> Vec<Pending> {
     match outcome {
         Ok(fates) => {
+            let mut passed = Vec::new();
             for (member, fate) in members.into_iter().zip(fates) {
                 match fate {
                     Fate::Written => member.answer(Ok(())),
@@ -79,20 +54,19 @@ pub(super) fn answer(members: Vec<Waiting>, outcome: Result<Vec<Fate>, Fault>) {
                         let lost = FenceLost::from(&member.claim).into();
                         member.answer(Err(lost));
                     }
-                    Fate::Passed => member.send_alone(),
+                    Fate::Passed => passed.push(member),
                 }
             }
+            passed
         }
-        Err(fault) if fault.blames_values() => {
-            for member in members {
-                member.send_alone();
-            }
-        }
+        // Alone each shows whether it is the one.
+        Err(fault) if fault.blames_values() => members,
         Err(fault) => {
             let shared = SharedError::new(fault.into());
             for member in members {
                 member.answer(Err(StoreError::failed(shared.clone())));
             }
+            Vec::new()
         }
     }
 }
@@ -108,7 +82,7 @@ pub(super) enum Fate {
 
 /// The transaction of a group, of which no two members are of one instance.
 pub(super) struct Group<'a> {
-    pub(super) members: &'a [Waiting],
+    pub(super) members: &'a [Pending],
     pub(super) stamp: &'a Stamp,
 }
 
@@ -116,8 +90,7 @@ pub(super) struct Group<'a> {
 /// transaction that waits for nothing while it holds locks has no part in a deadlock.
 const LOCK: &str = "\
     SELECT w.n, e.epoch FROM unnest($1, $2) WITH ORDINALITY AS w (ns, id, n) \
-    JOIN pinned_epoch AS e ON e.ns = w.ns AND e.id = w.id \
-    ORDER BY e.ns, e.id FOR UPDATE OF e SKIP LOCKED";
+    JOIN pinned_epoch AS e ON e.ns = w.ns AND e.id = w.id FOR UPDATE OF e SKIP LOCKED";
 
 const RAISE: &str = "\
     UPDATE pinned_epoch AS e SET epoch = r.epoch FROM unnest($1, $2, $3) AS r (ns, id, epoch) \
@@ -183,7 +156,7 @@ struct Raised<'a> {
 }
 
 impl<'a> Raised<'a> {
-    fn push(&mut self, member: &'a Waiting) {
+    fn push(&mut self, member: &'a Pending) {
         self.ns.push(&member.claim.instance.namespace);
         self.id.push(&member.claim.instance.id);
         self.epoch.push(member.epoch);

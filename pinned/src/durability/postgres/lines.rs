@@ -52,6 +52,11 @@ impl Lines {
 }
 
 impl Place {
+    /// Whether it had its turn from the start.
+    pub(super) fn is_first(&self) -> bool {
+        self.turn.is_none()
+    }
+
     /// Resolves once every earlier place has been left.
     pub(super) async fn turn(&mut self) {
         if let Some(turn) = &mut self.turn {

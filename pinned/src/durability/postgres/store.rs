@@ -15,10 +15,10 @@ use super::attempts::Engine;
 use super::batcher::Batcher;
 use super::config::{PostgresConfigError, PostgresOptions, parse, place};
 use super::connection::Connection;
-use super::group::{Turn, Verdict, Waiting};
+use super::group::Pending;
 use super::hold::Hold;
 use super::lines::Lines;
-use super::ops::{Get, List, Marked, Write};
+use super::ops::{Get, List, Marked};
 use super::pool::Pool;
 use super::rows::last_of_each;
 use super::schema::Setup;
@@ -35,8 +35,8 @@ use crate::durability::{
 /// Connections are dialled when they are first needed. An operation is tried again on another connection when the one
 /// it was on turns out to be dead, unless its commit may have been sent (D11).
 ///
-/// Each operation on an instance is a task of its own from the moment it is called, which has to be inside a runtime. It
-/// is ended when its future is dropped; a write that is already on its way in a group goes on.
+/// Each operation on an instance is at work from the moment it is called, which has to be inside a runtime, whether or not
+/// its future is polled. It is ended when its future is dropped; a write that is already on its way in a group goes on.
 ///
 /// ```no_run
 /// use pinned::durability::StateStore;
@@ -144,47 +144,22 @@ impl PostgresStore {
             Ok(epoch) => epoch,
             Err(error) => return refused(error),
         };
-        let ops = last_of_each(ops);
-        let mut place = self.shared.lines.enter(&claim.instance);
-        let batcher = self.shared.batcher.clone();
-        let engine = Arc::clone(&self.shared.engine);
-        self.start(async move {
-            place.turn().await;
-            let (reply, verdict) = oneshot::channel();
-            batcher.submit(Waiting {
-                claim,
-                epoch,
-                ops,
-                place,
-                reply,
-            });
-            match verdict.await {
-                Ok(Verdict::Done(outcome)) => outcome,
-                Ok(Verdict::Alone(turn)) => write_alone(&engine, *turn).await,
-                Err(_) => Err(StoreError::failed("the group of this write was dropped")),
-            }
+        let (reply, outcome) = oneshot::channel();
+        self.shared.batcher.accept(Pending {
+            place: self.shared.lines.enter(&claim.instance),
+            ops: last_of_each(ops),
+            claim,
+            epoch,
+            reply,
+        });
+        Box::pin(async move {
+            outcome.await.unwrap_or_else(|_| {
+                Err(StoreError::failed(
+                    "this write was dropped with its runtime",
+                ))
+            })
         })
     }
-}
-
-async fn write_alone(engine: &Engine, turn: Turn) -> Result<(), StoreError> {
-    // The place is left when this ends.
-    let Turn {
-        claim,
-        epoch,
-        ops,
-        place: _place,
-    } = turn;
-    let act = Write {
-        ops: &ops,
-        stamp: &engine.stamp,
-    };
-    let acquire = Acquire {
-        claim: &claim,
-        epoch,
-        act,
-    };
-    Ok(engine.run(&acquire).await?)
 }
 
 // --- Checks -----------------------------------------------------------------------------------------------------------
