@@ -4,6 +4,8 @@ mod claim;
 mod frontier;
 mod instance;
 mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod row;
 mod seam;
 #[cfg(feature = "sqlite")]

@@ -16,6 +16,8 @@ mod idle;
 mod kept;
 mod observable;
 mod observe;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rig;
 mod routing;
 mod scene;
