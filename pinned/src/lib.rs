@@ -88,12 +88,12 @@ pub use crate::error::{BoxError, Error, Result};
 pub use crate::host::env::Placements;
 pub use crate::host::handle::PinnedHost;
 pub use crate::host::options::HostOptions;
+pub use crate::observable::Observable;
 pub use crate::tray::{
     AdmissionReturn, Dispatch, DispatchCancelled, MappedTray, Outcome, Persistent,
     PersistentOutbox, PersistentQueue, QueueError, SingleTray, Tray, TrayError, TrayHandle,
     TrayLifecycle, TrayMap, TraySource,
 };
-pub use crate::observable::Observable;
 pub use crate::worker::{PinnedWorker, RunningWorker, WorkerBuilder};
 pub use crate::ws::{WebSocket, WebSocketUpgrade};
 
