@@ -123,6 +123,7 @@ mod value;
 mod view;
 mod watch;
 
+#[doc(inline)]
 pub use crate::__observable_tree as tree;
 
 pub use self::cursor::Cursor;
