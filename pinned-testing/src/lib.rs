@@ -75,18 +75,22 @@
 //! | hold a handler at a point | [`Gate`] |
 //! | stand in for the control plane | [`ScriptedPlacements`] |
 //! | stand in for the state store | [`BarrierDurability`] |
+//! | check a state store of your own | [`conformance::state_store`] |
+//! | have a PostgreSQL | [`PostgresServer`] |
 //! | run in virtual time, from a seed | [`sim`] |
 //!
 //! Mistakes of a test, such as a malformed path, are panics that say what is wrong.
 
 mod app;
 mod client;
+pub mod conformance;
 mod durability;
 mod gate;
 mod instance;
 mod logs;
 mod metrics;
 mod placements;
+mod postgres;
 mod request;
 mod response;
 pub mod sim;
@@ -102,6 +106,7 @@ pub use instance::{InstanceError, TestInstance, instance, instance_with};
 pub use logs::{CapturedLogs, LogEvent, capture_logs};
 pub use metrics::MetricsProbe;
 pub use placements::{Release, ScriptedPlacements};
+pub use postgres::PostgresServer;
 pub use request::TestRequest;
 pub use response::{BodyError, BodyReader, TestResponse};
 pub use socket::{Disconnected, SocketRequest, TestSocket};

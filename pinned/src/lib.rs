@@ -35,6 +35,7 @@
 //! | call instances from code of the same process | [`PinnedHost`] |
 //! | see what a host answers itself | [`Refusal`] |
 //! | follow the worker's lease | [`lease`] |
+//! | show pages state that tells them what changed | [`observable`] |
 //! | take time, tasks and randomness from one place | [`domain`] |
 //!
 //! ## Features
@@ -51,6 +52,7 @@ mod error;
 mod fleet;
 mod host;
 pub mod lease;
+pub mod observable;
 mod registry;
 mod tray;
 mod worker;
@@ -86,6 +88,7 @@ pub use crate::error::{BoxError, Error, Result};
 pub use crate::host::env::Placements;
 pub use crate::host::handle::PinnedHost;
 pub use crate::host::options::HostOptions;
+pub use crate::observable::Observable;
 pub use crate::tray::{
     AdmissionReturn, Dispatch, DispatchCancelled, MappedTray, Outcome, Persistent,
     PersistentOutbox, PersistentQueue, QueueError, SingleTray, Tray, TrayError, TrayHandle,

@@ -16,6 +16,7 @@ use super::handler::HandlerFuture;
 use super::instance::Instance;
 use super::refusal::{Refusal, Unavailable, internal_error};
 use super::request::{RequestBody, RequestState};
+use super::route::RouteSpec;
 use super::scope::{Held, Origin, Scope, TakenTurns, chain_hold};
 use super::seam::{Begin, Seam, Turn, TurnAnswer, TurnKind, Work, WorkClass};
 use super::socket::Session;
@@ -63,7 +64,7 @@ impl Drop for Entry {
 /// One admitted request on its way to its handler.
 #[doc(hidden)]
 pub struct Call {
-    pub(crate) handler: &'static str,
+    pub(crate) route: &'static RouteSpec,
     pub(crate) state: RequestState,
     pub(crate) parts: Parts,
     pub(crate) body: RequestBody,
@@ -78,14 +79,14 @@ pub struct Rejected(Response);
 
 /// A call whose arguments have been read: it needs nothing but its instance.
 struct Prepared {
-    handler: &'static str,
+    route: &'static RouteSpec,
     origin: Origin,
     entry: Entry,
 }
 
 /// A call whose work has begun.
 struct Begun {
-    handler: &'static str,
+    route: &'static RouteSpec,
     origin: Origin,
     tracked: Tracked,
 }
@@ -214,7 +215,7 @@ impl Call {
             let held = Held::Taken(Arc::<TakenTurns>::default());
             let scope = Scope::new(seam, held, begun.origin);
             session
-                .run::<S, _, _>(begun.tracked, begun.handler, scope, |socket| {
+                .run::<S, _, _>(begun.tracked, begun.route.handler(), scope, |socket| {
                     run(instance, socket)
                 })
                 .await
@@ -263,7 +264,7 @@ impl Call {
 
     fn prepared(self) -> Prepared {
         Prepared {
-            handler: self.handler,
+            route: self.route,
             origin: self.origin,
             entry: self.entry,
         }
@@ -314,10 +315,10 @@ impl Prepared {
             None => Either::Left(ready(Ok(Tracked::adopt(seam, work, None)))),
             Some(answer) => Either::Right(settle_turn(seam, work, answer)),
         };
-        let (handler, origin) = (self.handler, self.origin);
+        let (route, origin) = (self.route, self.origin);
         async move {
             Ok(Begun {
-                handler,
+                route,
                 origin,
                 tracked: tracked.await?,
             })
@@ -332,7 +333,7 @@ impl Prepared {
             started: self.entry.begun(),
         };
         Begun {
-            handler: self.handler,
+            route: self.route,
             origin: self.origin,
             tracked: Tracked::adopt(seam, Some(work), turn),
         }
@@ -349,7 +350,7 @@ impl Begun {
         let seam = Arc::clone(self.tracked.seam());
         let scope = Scope::new(Arc::clone(&seam), held, self.origin);
         match work(self.tracked) {
-            Ok(work) => HandlerFuture::begun(seam, self.handler, scope.run(work)),
+            Ok(work) => HandlerFuture::begun(seam, self.route, scope.run(work)),
             Err(refusal) => HandlerFuture::ready(refusal.into_response()),
         }
     }

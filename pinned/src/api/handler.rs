@@ -13,7 +13,9 @@ use tokio::sync::oneshot;
 
 use super::call::Call;
 use super::refusal::{Refusal, internal_error};
+use super::route::RouteSpec;
 use super::seam::{Seam, WorkClass};
+use crate::durability::{Frontier, Wait};
 
 /// What a handler's generated code returns: the answer to one call.
 ///
@@ -29,8 +31,10 @@ enum State {
     Ready(Option<Response>),
     /// Begun, and not polled yet.
     Begun(Option<Handler>),
-    /// Running in a task of its own.
-    Moved(oneshot::Receiver<Response>),
+    /// Running in a task of its own. With the log, its answer is held until what it enlisted is durable.
+    Moved(oneshot::Receiver<Response>, Option<Frontier>),
+    /// Ended; its answer waits for durability.
+    Confirming(Wait, Option<Response>),
     /// On its way to the handler: arguments, activation, turn. Given up when the client leaves.
     Waiting(BoxFuture<'static, Response>),
 }
@@ -38,7 +42,7 @@ enum State {
 /// A handler at work.
 struct Handler {
     seam: Seam,
-    name: &'static str,
+    route: &'static RouteSpec,
     future: Guarded,
 }
 
@@ -52,7 +56,7 @@ impl HandlerFuture {
         Fut: Future<Output = Response> + Send + 'static,
     {
         let entering = call.entering();
-        let (seam, handler) = (Arc::clone(call.entry.seam()), call.handler);
+        let (seam, handler) = (Arc::clone(call.entry.seam()), call.route.handler());
         let answer = AssertUnwindSafe(run(call)).catch_unwind();
         Self::waiting(entering.run(async move {
             answer.await.unwrap_or_else(|_panic| {
@@ -80,13 +84,13 @@ impl HandlerFuture {
     /// The work of a handler that has begun.
     pub(crate) fn begun(
         seam: Seam,
-        name: &'static str,
+        route: &'static RouteSpec,
         future: impl Future<Output = Response> + Send + 'static,
     ) -> Self {
         let future: BoxFuture<'static, Response> = Box::pin(future);
         Self(State::Begun(Some(Handler {
             seam,
-            name,
+            route,
             future: AssertUnwindSafe(future).catch_unwind(),
         })))
     }
@@ -102,27 +106,59 @@ impl Future for HandlerFuture {
                 return Poll::Ready(internal_error());
             };
             match handler.future.poll_unpin(cx) {
-                Poll::Ready(outcome) => {
-                    return Poll::Ready(outcome.unwrap_or_else(|_panic| handler.panicked()));
+                Poll::Ready(Ok(response)) => match handler.frontier() {
+                    None => return Poll::Ready(response),
+                    Some(frontier) => *state = State::confirming(&frontier, response),
+                },
+                Poll::Ready(Err(_panic)) => return Poll::Ready(handler.panicked()),
+                Poll::Pending => {
+                    let frontier = handler.frontier();
+                    *state = State::Moved(handler.move_to_task(), frontier);
                 }
-                Poll::Pending => *state = State::Moved(handler.move_to_task()),
+            }
+        }
+        if let State::Moved(answer, frontier) = state {
+            let Ok(response) = ready!(answer.poll_unpin(cx)) else {
+                return Poll::Ready(Refusal::Aborted.into_response());
+            };
+            match frontier.take() {
+                None => return Poll::Ready(response),
+                Some(frontier) => *state = State::confirming(&frontier, response),
             }
         }
         match state {
             State::Ready(response) => Poll::Ready(response.take().unwrap_or_else(internal_error)),
             State::Waiting(future) => future.as_mut().poll(cx),
-            State::Moved(answer) => {
-                let answer = ready!(answer.poll_unpin(cx));
-                Poll::Ready(answer.unwrap_or_else(|_| Refusal::Aborted.into_response()))
+            State::Confirming(wait, response) => {
+                // D15.4: never a success after a failure whose outcome is not known.
+                Poll::Ready(match ready!(wait.poll_unpin(cx)) {
+                    Ok(()) => response.take().unwrap_or_else(internal_error),
+                    Err(failed) => failed.into_response(),
+                })
             }
-            State::Begun(_) => Poll::Ready(internal_error()),
+            State::Moved(..) | State::Begun(_) => Poll::Ready(internal_error()),
         }
     }
 }
 
+impl State {
+    /// The handler has ended, and so has its turn: others run while its effects become durable.
+    fn confirming(frontier: &Frontier, response: Response) -> Self {
+        Self::Confirming(frontier.wait_for(frontier.position()), Some(response))
+    }
+}
+
 impl Handler {
+    /// The log of the instance, where the answer waits for it.
+    fn frontier(&self) -> Option<Frontier> {
+        match self.route.is_durable() {
+            true => self.seam.frontier().ok(),
+            false => None,
+        }
+    }
+
     fn panicked(&self) -> Response {
-        Arc::clone(&self.seam).abort_after_panic(self.name);
+        Arc::clone(&self.seam).abort_after_panic(self.route.handler());
         internal_error()
     }
 

@@ -86,6 +86,7 @@ pub struct RouteSpec {
     path: &'static str,
     auth: RouteAuth,
     handler: &'static str,
+    durable: bool,
 }
 
 impl RouteSpec {
@@ -101,6 +102,7 @@ impl RouteSpec {
             path,
             auth,
             handler,
+            durable: false,
         }
     }
 
@@ -122,6 +124,11 @@ impl RouteSpec {
     /// The name of the method that answers, without `r#`.
     pub const fn handler(&self) -> &'static str {
         self.handler
+    }
+
+    /// Whether the answer is held until everything that the handler enlisted is durable.
+    pub const fn is_durable(&self) -> bool {
+        self.durable
     }
 }
 
@@ -151,6 +158,13 @@ impl Route {
             auth,
             handler,
         }
+    }
+
+    /// The same, with an answer that waits for durability. Used by generated code alone.
+    #[must_use]
+    pub const fn durable(mut self) -> Self {
+        self.spec.durable = true;
+        self
     }
 }
 

@@ -4,8 +4,12 @@ mod claim;
 mod frontier;
 mod instance;
 mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod row;
 mod seam;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
 
 pub use claim::{Claim, InstanceKey, TrayKey};
@@ -17,4 +21,6 @@ pub use instance::{LogOwner, StoreLog};
 pub use memory::MemoryStore;
 pub use row::{Doc, NotAnObject, Row, RowFilter, RowOp, RowState};
 pub use seam::{Durability, EffectLog, NoStateStore};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};
 pub use store::{FenceLost, StateStore, StoreError, StoreFuture, prove_fences};

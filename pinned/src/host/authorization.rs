@@ -45,7 +45,7 @@ impl Host {
             parts, attestation, ..
         } = connection;
         let call = Call {
-            handler: route.spec.handler(),
+            route: &route.spec,
             state: RequestState::new(record as Seam, attestation, Some(output)),
             parts,
             body,

@@ -253,7 +253,7 @@ impl Host {
                 let Attached { record, entry } = attached;
                 let (parts, body) = identified.request.into_parts();
                 Answer::Handler((route.handler)(Call {
-                    handler: route.spec.handler(),
+                    route: &route.spec,
                     state: RequestState::new(record as Seam, identified.attestation, None),
                     parts,
                     body,

@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::Host;
-use super::directory::TurnedAway;
 use super::wind_down::WindDown;
 use crate::api::call::Entry;
 use crate::api::definition::PinnedApi;
 use crate::api::instance::Instance;
-use crate::api::refusal::{Refusal, Unavailable};
+use crate::api::refusal::Unavailable;
 use crate::api::scope::chain_hold;
-use crate::api::seam::{Begin, InstanceSeam, Seam, TurnAnswer, TurnKind, Work, WorkClass, boxed};
+use crate::api::seam::{Begin, InstanceSeam, TurnAnswer, TurnKind, Work, WorkClass, boxed};
 use crate::api::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
 use crate::domain::saturating_add;
 
@@ -109,7 +108,7 @@ impl<T: PinnedApi> PinnedHost<T> {
     ///
     /// Cancel safe: an activation that was started goes on.
     pub async fn instance(&self, id: &str) -> Result<Instance<T>, Unavailable> {
-        let seam = self.enter(id).await?;
+        let seam = self.host.enter(id).await?;
         let _entry = Entry::adopt(Arc::clone(&seam), None);
         Arc::clone(&seam).activate().await?;
         Ok(Instance::new(seam))
@@ -178,7 +177,7 @@ impl<T: PinnedApi> PinnedHost<T> {
     }
 
     async fn begin_step_by_step(&self, id: &str, turn: TurnKind) -> Result<Tracked, Unavailable> {
-        let seam = self.enter(id).await?;
+        let seam = self.host.enter(id).await?;
         let entry = Entry::adopt(Arc::clone(&seam), None);
         loop {
             match seam.begin(WorkClass::Handler, Some((turn, chain_hold(&seam)))) {
@@ -192,19 +191,6 @@ impl<T: PinnedApi> PinnedHost<T> {
                 Begin::NotResident => Arc::clone(&seam).activate().await?,
                 Begin::Refused(refusal) => return Err(name_chain(refusal, &seam, turn).into()),
             }
-        }
-    }
-
-    /// Admits a call, waiting for a close under way where that is the rule (H3.9).
-    async fn enter(&self, id: &str) -> Result<Seam, Unavailable> {
-        if let Some(reason) = pinned_wire::ids::invalid_id_reason(id) {
-            return Err(Refusal::InvalidId(reason).into());
-        }
-        let admitted = self.host.admit(id, None);
-        match self.host.after_closes(admitted, id, None).await {
-            Ok(record) => Ok(record as Seam),
-            Err(TurnedAway::Refused(refusal)) => Err(refusal.into()),
-            Err(TurnedAway::Stopped) => Err(Refusal::NotServing.into()),
         }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod hosts;
 pub(crate) mod metrics;
 pub(crate) mod options;
 pub(crate) mod record;
+mod resume;
 pub(crate) mod routes;
 pub(crate) mod seam;
 pub(crate) mod socket;

@@ -109,7 +109,7 @@ impl Host {
             parts, attestation, ..
         } = connection;
         let call = Call {
-            handler: route.spec.handler(),
+            route: &route.spec,
             state: RequestState::new(attached.record as Seam, attestation, auth),
             parts,
             body: RequestBody::Body(Body::empty()),

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::definition::Tray;
 use super::dispatch::{Dispatch, InHand};
-use super::entries::Image;
+use super::entries::{EntryText, Image};
 use super::error::TrayError;
 use super::field::Changes;
 use super::owner::{Cut, TrayOwner};
@@ -199,10 +199,21 @@ impl<W: Tray> Core<W> {
             return Err(self.retired(state));
         }
         state.image.commit();
-        state.value.fields(&mut |_, field| field.commit());
-        if !changed {
-            return Ok(());
+        if changed {
+            self.stage_rows(state, segment, written, dropped);
         }
+        // Those who watch a field hear of what is on its way already (O7.2).
+        state.value.fields(&mut |_, field| field.commit());
+        Ok(())
+    }
+
+    fn stage_rows(
+        &self,
+        state: &State<W>,
+        segment: &Segment<'_>,
+        written: Vec<(TrayKey, EntryText)>,
+        dropped: Vec<TrayKey>,
+    ) {
         // What the row refers to is there before it, and goes after it.
         let anew = !written.is_empty();
         for (key, text) in written {
@@ -217,7 +228,6 @@ impl<W: Tray> Core<W> {
         for key in dropped {
             segment.stage_anew(key, None);
         }
-        Ok(())
     }
 
     fn roll_back(&self, state: &mut State<W>) {

@@ -10,6 +10,7 @@
 //! | `pump` | working through the items |
 //! | `trays`, `kind`, `open`, `retire` | the trays of one instance, their opening and their end |
 //! | `owner` | what is asked of the instance |
+//! | `mirror` | fields as others may watch them |
 //! | `link` | durable fields on the instance itself |
 
 pub(crate) mod core;
@@ -23,6 +24,7 @@ mod key;
 pub(crate) mod kind;
 pub(crate) mod link;
 mod map;
+mod mirror;
 mod open;
 mod outbox;
 pub(crate) mod owner;

@@ -10,7 +10,9 @@ use serde_json::value::RawValue;
 use super::entries::EntryText;
 use super::field::{Changes, Field, Hydrated, encode, same_json};
 use super::link::Link;
+use super::mirror::Mirror;
 use crate::error::BoxError;
+use crate::observable::{ObservableError, ObservableView};
 
 /// A value that is kept in the state store, in a tray or on an instance itself.
 ///
@@ -48,6 +50,7 @@ pub struct Persistent<T> {
     pending: Option<Option<EntryText>>,
     changed: bool,
     link: Option<Link>,
+    mirror: Option<Mirror>,
 }
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
@@ -64,6 +67,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
             pending: None,
             changed: false,
             link: None,
+            mirror: None,
         }
     }
 
@@ -97,6 +101,20 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
         self.set((self.initial)());
     }
 
+    /// The value as others may watch it, or mount it in an [`Observable`](crate::Observable) of their own (T5.6): each
+    /// change shows when it stands, as ops at whatever depth it happened. It cannot be changed through that.
+    ///
+    /// # Errors
+    ///
+    /// The value is none that an observable can hold, such as one with integers beyond 2^53 - 1.
+    pub fn observe(&mut self) -> Result<ObservableView<T>, ObservableError> {
+        let mirror = match self.mirror.take() {
+            Some(mirror) => mirror,
+            None => Mirror::of(&self.value)?,
+        };
+        Ok(self.mirror.insert(mirror).view())
+    }
+
     fn touch(&mut self) {
         self.changed = true;
         let Some(link) = self.link.clone() else {
@@ -104,10 +122,11 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
         };
         match self.changes() {
             Ok(changes) => {
-                self.commit();
                 if let Some(entry) = changes.entry {
                     link.write(entry);
                 }
+                // On its way before anybody who watches hears of it (O7.2).
+                self.commit();
             }
             Err(error) => link.fail(error),
         }
@@ -154,6 +173,9 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for Persistent<T> {
         self.changed = false;
         if let Some(entry) = self.pending.take() {
             self.committed = entry;
+            if let Some(mirror) = &self.mirror {
+                mirror.follow(&self.value);
+            }
         }
     }
 

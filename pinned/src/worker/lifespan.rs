@@ -1,6 +1,7 @@
 //! Starting and stopping a worker's hosts.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::PinnedWorker;
 use crate::error::{Error, Result};
@@ -11,16 +12,16 @@ use crate::host::core::Service;
 pub struct RunningWorker {
     worker: PinnedWorker,
     stopped: bool,
+    /// Brings back instances with durable work.
+    resumer: Option<Chore>,
     #[cfg(feature = "metrics")]
-    _upkeep: Option<Upkeep>,
+    _upkeep: Option<Chore>,
 }
 
-/// The upkeep of the metrics, for as long as it is held.
-#[cfg(feature = "metrics")]
-struct Upkeep(crate::domain::TaskHandle<()>);
+/// A task that runs for as long as this is held.
+struct Chore(crate::domain::TaskHandle<()>);
 
-#[cfg(feature = "metrics")]
-impl Drop for Upkeep {
+impl Drop for Chore {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -57,12 +58,23 @@ impl PinnedWorker {
         Ok(RunningWorker {
             worker: self.clone(),
             stopped: false,
+            resumer: self.resumer(),
             #[cfg(feature = "metrics")]
             _upkeep: self.core.metrics.clone().map(|exporter| {
                 let domain = self.domain();
-                Upkeep(domain.spawn(exporter.keep_up(domain.clone())))
+                Chore(domain.spawn(exporter.keep_up(domain.clone())))
             }),
         })
+    }
+
+    /// With a control plane, that is what wakes instances.
+    fn resumer(&self) -> Option<Chore> {
+        if self.core.env.placements.is_some() {
+            return None;
+        }
+        let store = Arc::clone(self.core.env.store.as_ref()?);
+        let task = super::resume::run(self.clone(), store);
+        Some(Chore(self.domain().spawn(task)))
     }
 
     /// Opens the state store before anything is served from it.
@@ -104,6 +116,7 @@ impl RunningWorker {
     /// Dropping the future stops the wait; the closes go on.
     pub async fn shutdown(mut self) -> Result<()> {
         self.stopped = true;
+        self.resumer = None;
         for host in self.worker.each_host() {
             host.stop_service();
         }

@@ -9,6 +9,7 @@ mod lifespan;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod process;
+mod resume;
 mod router;
 mod serve;
 mod service;

@@ -28,8 +28,7 @@ pub(super) fn named(spec: Option<&str>, domain: &Domain) -> Result<Arc<dyn State
 
 #[cfg(feature = "sqlite")]
 fn sqlite(path: &str) -> Result<Arc<dyn StateStore>> {
-    let _ = path;
-    Err(missing("sqlite"))
+    Ok(Arc::new(crate::durability::SqliteStore::open(path)?))
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -39,8 +38,12 @@ fn sqlite(_path: &str) -> Result<Arc<dyn StateStore>> {
 
 #[cfg(feature = "postgres")]
 fn postgres(dsn: &str, domain: &Domain) -> Result<Arc<dyn StateStore>> {
-    let _ = (dsn, domain);
-    Err(missing("postgres"))
+    use crate::durability::postgres::{PostgresOptions, PostgresStore};
+
+    let options = PostgresOptions::new().domain(domain.clone());
+    let store = PostgresStore::from_dsn(dsn, options)
+        .map_err(|error| Error::config(format!("PINNED_STORE: {error}")))?;
+    Ok(Arc::new(store))
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -48,7 +51,7 @@ fn postgres(_dsn: &str, _domain: &Domain) -> Result<Arc<dyn StateStore>> {
     Err(missing("postgres"))
 }
 
-#[allow(dead_code)]
+#[cfg(not(all(feature = "sqlite", feature = "postgres")))]
 fn missing(feature: &str) -> Error {
     Error::config(format!(
         "PINNED_STORE asks for a store that this program was built without: switch the feature `{feature}` of `pinned` on"

@@ -14,14 +14,20 @@ mod fences;
 mod hostile;
 mod idle;
 mod kept;
+mod observable;
 mod observe;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rig;
 mod routing;
 mod scene;
 mod sockets;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod streams;
 mod surface;
 mod tasks;
+mod trays;
 mod turns;
 mod wake;
 mod wind_down;

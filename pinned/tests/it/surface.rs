@@ -22,11 +22,6 @@ async fn the_context_offers_what_an_instance_needs() {
     let ctx = scene.context();
     assert_eq!((ctx.id(), ctx.namespace()), ("a", "/actors"));
     assert_eq!(ctx.placement_epoch(), Ok(6));
-    ctx.frontier()
-        .expect("a state store")
-        .wait()
-        .await
-        .expect("durable");
     assert_eq!(ctx.domain().token_hex(8).len(), 16);
     ctx.eviction_checkpoint().await.expect("not winding down");
     assert_eq!(ctx.spawn(async {}).await, Ok(()));
@@ -39,6 +34,28 @@ async fn the_context_offers_what_an_instance_needs() {
     assert_eq!(answer.status(), 200);
     ctx.lease().wind_down(None);
     ctx.eviction_checkpoint().await.expect_err("winding down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_a_state_store_the_frontier_confirms_what_was_enlisted() {
+    // H15.1, D13.6
+    let scene = Scene::default();
+    let store = pinned::durability::MemoryStore::new();
+    let app = App::start(scene.worker(quick()).store(store)).await;
+    app.get("/actors/a").send().await.assert_ok("here");
+    let frontier = scene.context().frontier().expect("a state store");
+    frontier.wait().await.expect("nothing is enlisted");
+    let done = pinned_testing::Gate::new();
+    let passed = done.clone();
+    let receipt = frontier
+        .enlist(async move {
+            passed.pass().await;
+            Ok::<_, std::io::Error>(())
+        })
+        .expect("open");
+    assert_eq!((receipt.position(), frontier.position()), (1, 1));
+    done.open();
+    receipt.await.expect("durable");
 }
 
 #[tokio::test(start_paused = true)]

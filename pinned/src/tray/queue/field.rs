@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::PersistentQueue;
 use super::entry::{self, Stored};
 use super::item::Item;
 use super::keyed::Keyed;
+use super::{Entries, PersistentQueue};
 use crate::error::BoxError;
 use crate::tray::entries::EntryText;
 use crate::tray::field::{Changes, Field, Hydrated, KeyedAdmission, KeyedCount};
@@ -99,8 +99,12 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentQueue
     }
 
     fn commit(&mut self) {
-        self.changed = false;
         self.undo.forget();
+        if std::mem::take(&mut self.changed)
+            && let Some(mirror) = &self.mirror
+        {
+            mirror.follow(&Entries(self));
+        }
     }
 
     fn rollback(&mut self) {

@@ -31,6 +31,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::error::BoxError;
+use crate::observable::{ObservableError, ObservableView};
+use crate::tray::mirror::Mirror;
 use item::{Held, Item};
 use keyed::Keyed;
 use layout::Layout;
@@ -84,6 +86,7 @@ pub struct PersistentQueue<T> {
     refused: Option<BoxError>,
     /// Told when entries come.
     arrivals: Arc<Notify>,
+    mirror: Option<Mirror>,
 }
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
@@ -101,6 +104,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
             changed: false,
             refused: None,
             arrivals: Arc::new(Notify::new()),
+            mirror: None,
         }
     }
 
@@ -253,6 +257,20 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
         self.arrivals.notify_waiters();
     }
 
+    /// The entries as others may watch them, or mount them in an [`Observable`](crate::Observable) of their own (T5.6):
+    /// each change shows when it stands. They cannot be changed through that (T5.7).
+    ///
+    /// # Errors
+    ///
+    /// An entry is none that an observable can hold, such as one with integers beyond 2^53 - 1.
+    pub fn observe(&mut self) -> Result<ObservableView<Vec<T>>, ObservableError> {
+        let mirror = match self.mirror.take() {
+            Some(mirror) => mirror,
+            None => Mirror::of(&Entries(self))?,
+        };
+        Ok(self.mirror.insert(mirror).view())
+    }
+
     fn touch(&mut self) {
         if !self.changed {
             self.changed = true;
@@ -287,6 +305,15 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
         self.undo.popped_front(held.clone());
         self.layout.popped_front(&mut self.undo.layout);
         Some((value, held))
+    }
+}
+
+/// The values of a queue as a list.
+struct Entries<'a, T>(&'a PersistentQueue<T>);
+
+impl<T: Serialize> Serialize for Entries<'_, T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.items.iter().map(|item| &item.value))
     }
 }
 
