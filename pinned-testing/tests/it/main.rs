@@ -3,6 +3,7 @@
 mod clients;
 mod conformance;
 mod instances;
+mod ledger;
 mod observing;
 mod room;
 mod sim;
