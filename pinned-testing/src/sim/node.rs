@@ -12,7 +12,7 @@ use super::store::{BadSchedule, SimDisk, SimSchedule, SimStore};
 use crate::client::{TestClient, client_for};
 use crate::placements::ScriptedPlacements;
 
-type Configure = Box<dyn Fn(WorkerBuilder) -> WorkerBuilder + Send + Sync>;
+type Configure = Box<dyn Fn(WorkerBuilder, &SimStore) -> WorkerBuilder + Send + Sync>;
 
 /// A crashable process with one real worker in it, over a disk that outlives it (S3.1).
 ///
@@ -27,7 +27,7 @@ type Configure = Box<dyn Fn(WorkerBuilder) -> WorkerBuilder + Send + Sync>;
 /// use pinned_testing::sim::{Crashed, Node, Sim, SimDisk};
 ///
 /// Sim::run(7, |sim| async move {
-///     let mut node = Node::new(&sim, "worker", SimDisk::new(), |worker| worker.host::<Room>("/rooms"));
+///     let mut node = Node::new(&sim, "worker", SimDisk::new(), |worker, _| worker.host::<Room>("/rooms"));
 ///     node.start().await.expect("started");
 ///     let name = node.run(|client| async move { client.get("/rooms/blue").send().await.text().await });
 ///     assert_eq!(name.await.as_deref(), Ok("a room"));
@@ -75,12 +75,13 @@ pub enum NodeError {
 }
 
 impl Node {
-    /// A node that is not started. `configure` gives each generation's worker what it hosts.
+    /// A node that is not started. `configure` gives each generation's worker what it hosts; the store is that of the
+    /// generation, and given to the worker already.
     pub fn new(
         sim: &Sim,
         name: impl Into<String>,
         disk: SimDisk,
-        configure: impl Fn(WorkerBuilder) -> WorkerBuilder + Send + Sync + 'static,
+        configure: impl Fn(WorkerBuilder, &SimStore) -> WorkerBuilder + Send + Sync + 'static,
     ) -> Self {
         Self {
             sim: sim.clone(),
@@ -141,7 +142,7 @@ impl Node {
             .domain(process.domain())
             .placements(ScriptedPlacements::new())
             .store(store.clone());
-        let worker = (self.configure)(builder).build()?;
+        let worker = (self.configure)(builder, &store).build()?;
         let client = client_for(&worker).header("pinboard-epoch", self.epoch);
         let running = process
             .run(async move { worker.run_lifespan().await })
@@ -203,7 +204,7 @@ impl Node {
             process, running, ..
         } = generation;
         let stopped = process.run(running.shutdown()).await?;
-        process.crash();
+        process.exit();
         Ok(stopped?)
     }
 

@@ -79,19 +79,24 @@ impl SimProcess {
     ///
     /// The task that calls this, if it is one of the process, comes to its next await and no further.
     pub fn crash(&self) {
-        let crashes = self.life.ended.send_if_modified(|ended| {
-            let crashes = !*ended;
+        self.end("crash");
+    }
+
+    /// Ends it like [`SimProcess::crash`], once it has done what it had to.
+    pub(super) fn exit(&self) {
+        self.end("exit");
+    }
+
+    fn end(&self, how: &str) {
+        let ends = self.life.ended.send_if_modified(|ended| {
+            let ends = !*ended;
             *ended = true;
-            crashes
+            ends
         });
-        if crashes {
-            let Life {
-                id,
-                name,
-                generation,
-                ..
-            } = &*self.life;
-            self.world.end_life(*id, name, *generation);
+        if ends {
+            let (name, generation) = (self.name(), self.generation());
+            let event = format!("{how} {name}/{generation}");
+            self.world.end_life(self.life.id, &event);
         }
     }
 

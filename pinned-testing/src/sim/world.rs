@@ -126,9 +126,9 @@ impl World {
     }
 
     /// Forgets the tasks and the timers of a life that has ended (S1.11).
-    pub(super) fn end_life(&self, life: LifeId, process: &str, generation: u64) {
+    pub(super) fn end_life(&self, life: LifeId, event: &str) {
         let mut state = self.state.lock();
-        state.record(&current_task(), &format!("crash {process}/{generation}"));
+        state.record(&current_task(), event);
         state.tasks.retain(|_, of| *of != Some(life));
         let timers = std::mem::take(&mut state.timers);
         let (forgotten, kept): (BTreeMap<_, _>, _) = timers
