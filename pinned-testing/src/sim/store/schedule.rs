@@ -127,7 +127,7 @@ impl SimSchedule {
         Ok(())
     }
 
-    /// Whether the process lives on and comes to this operation. What was here before is asked too.
+    /// Whether the process lives on and comes to this operation.
     pub(crate) fn survives(&self, op: &SimOp) -> bool {
         self.before
             .as_ref()
