@@ -34,6 +34,8 @@ mod queue;
 mod reserved;
 mod retire;
 pub(crate) mod settings;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trays;
 
 pub use definition::{Tray, TrayLifecycle, TraySource};
