@@ -75,6 +75,7 @@
 //! | hold a handler at a point | [`Gate`] |
 //! | stand in for the control plane | [`ScriptedPlacements`] |
 //! | stand in for the state store | [`BarrierDurability`] |
+//! | check a state store of your own | [`conformance::state_store`] |
 //! | have a PostgreSQL | [`PostgresServer`] |
 //! | run in virtual time, from a seed | [`sim`] |
 //!
@@ -82,6 +83,7 @@
 
 mod app;
 mod client;
+pub mod conformance;
 mod durability;
 mod gate;
 mod instance;

@@ -1,6 +1,7 @@
 //! The harness, shown on a worker of its own.
 
 mod clients;
+mod conformance;
 mod instances;
 mod observing;
 mod room;

@@ -6,10 +6,14 @@ mod memory;
 pub mod postgres;
 mod row;
 mod seam;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
 
 pub use claim::{Claim, InstanceKey, TrayKey};
 pub use memory::MemoryStore;
 pub use row::{Doc, NotAnObject, Row, RowFilter, RowOp, RowState};
 pub use seam::{Durability, EffectLog, Frontier, NoStateStore};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};
 pub use store::{FenceLost, StateStore, StoreError, StoreFuture, prove_fences};

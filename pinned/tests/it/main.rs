@@ -21,6 +21,8 @@ mod rig;
 mod routing;
 mod scene;
 mod sockets;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod streams;
 mod surface;
 mod tasks;

@@ -1,0 +1,114 @@
+//! An operation on its way to the thread, and its answer on the way back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::sync::oneshot;
+
+use super::schema::Checked;
+use super::tables::Tables;
+use crate::durability::{StoreError, StoreFuture};
+
+/// One operation, in a transaction with others.
+pub(super) trait Job: Send {
+    /// Does its part of the transaction that is open. Again, in another, when the first did not come to its end.
+    ///
+    /// # Errors
+    ///
+    /// What breaks the transaction. What is refused is an answer instead.
+    fn run(&mut self, tables: &Tables) -> rusqlite::Result<()>;
+
+    /// Gives the answer, now that the transaction is at its end.
+    fn answer(self: Box<Self>, committed: &Result<(), Broken>);
+
+    /// Nobody waits for it any more: it need not be begun.
+    fn is_abandoned(&self) -> bool;
+
+    /// About how many bytes it writes.
+    fn bytes(&self) -> usize;
+}
+
+/// Why a transaction came to nothing, for each of those who were in it.
+#[derive(Clone, Debug)]
+pub(super) struct Broken(Arc<rusqlite::Error>);
+
+/// A job of what `run` does, and its answer.
+pub(super) fn job<T, F>(bytes: usize, run: F) -> (Box<dyn Job>, StoreFuture<T>)
+where
+    T: Send + 'static,
+    F: Fn(&Tables) -> Checked<T> + Send + 'static,
+{
+    let (answer, answered) = oneshot::channel();
+    let pending = Pending {
+        run,
+        outcome: None,
+        answer,
+        bytes,
+    };
+    let answered = answered.map(|answer| match answer {
+        Ok(answer) => answer,
+        Err(_) => Err(StoreError::failed("the store was closed")),
+    });
+    (Box::new(pending), answered.boxed())
+}
+
+struct Pending<T, F> {
+    run: F,
+    outcome: Option<Result<T, StoreError>>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+    bytes: usize,
+}
+
+impl<T, F> Job for Pending<T, F>
+where
+    T: Send,
+    F: Fn(&Tables) -> Checked<T> + Send,
+{
+    fn run(&mut self, tables: &Tables) -> rusqlite::Result<()> {
+        self.outcome = Some((self.run)(tables)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: &Result<(), Broken>) {
+        let answer = match (committed, self.outcome) {
+            (Ok(()), Some(outcome)) => outcome,
+            // Refused whatever the store holds. A fence may have come from what was lost with the transaction.
+            (Err(_), Some(Err(refused @ StoreError::Invalid(_)))) => Err(refused),
+            (Err(broken), _) => Err(StoreError::failed(broken.clone())),
+            // Dropping the sender says that it was never done.
+            (Ok(()), None) => return,
+        };
+        // Nobody may wait for it any more.
+        let _ = self.answer.send(answer);
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.answer.is_closed()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+// ===== impl Broken =====
+
+impl From<rusqlite::Error> for Broken {
+    fn from(error: rusqlite::Error) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SQLite: ")?;
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Broken {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}

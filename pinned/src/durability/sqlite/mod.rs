@@ -1,0 +1,21 @@
+//! The store in a file.
+//!
+//! SQLite blocks its caller for as long as the disk takes, so one thread of its own does all the work (`writer`).
+//! Whatever has come in while it was busy goes into one transaction, and is confirmed by one flush of the disk
+//! (`queue`, `job`). `tables` is what an operation does, `file` and `schema` are where it does it, and `lock` keeps
+//! other processes out.
+
+mod file;
+mod job;
+mod lock;
+mod options;
+mod queue;
+mod schema;
+mod store;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use options::SqliteOptions;
+pub use store::SqliteStore;

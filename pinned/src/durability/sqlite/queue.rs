@@ -1,0 +1,98 @@
+//! From the callers to the thread, in the order of the calls.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::job::Job;
+
+/// How long the thread waits for those whom it has just answered to come back. Without it, the first to come back
+/// would be flushed alone, with the others waiting behind: half of all flushes would carry one operation.
+const LINGER: Duration = Duration::from_micros(200);
+
+/// How often the thread gives its core to others before it sleeps. A caller who writes one row after the other is back
+/// before that, and neither has to be woken by the other. An idle store does none of it.
+const YIELDS: usize = 100;
+
+/// The operations that wait.
+///
+/// A call puts its operation here itself, so that the order of calls is the order of effects, polled or not. The queue
+/// holds as many as there are futures that callers hold on to, one each: those that were dropped are passed over. So
+/// it is bounded by its callers, who are instances with one write at a time, and needs neither a limit nor a caller
+/// who blocks on it.
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    filled: Condvar,
+    /// How many wait, for the thread to look at without the lock.
+    waiting: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Box<dyn Job>>,
+    /// The thread sleeps until so many wait; 0 while it does not sleep.
+    wake_at: usize,
+    closed: bool,
+}
+
+impl Queue {
+    /// Puts `job` in the queue; a queue that is closed drops it, and with it the promise of an answer.
+    pub(super) fn push(&self, job: Box<dyn Job>) {
+        let mut state = self.state.lock();
+        if state.closed {
+            return;
+        }
+        state.waiting.push(job);
+        self.waiting.store(state.waiting.len(), Ordering::Relaxed);
+        let wake = state.wake_at != 0 && state.waiting.len() >= state.wake_at;
+        if wake {
+            state.wake_at = 0;
+        }
+        drop(state);
+        if wake {
+            self.filled.notify_one();
+        }
+    }
+
+    /// Takes all that wait into `taken`, which is empty, and waits for the first; and a little for `expected` of them.
+    /// Nothing is taken once the queue is closed and empty.
+    pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>, expected: usize) {
+        for _ in 0..YIELDS {
+            if self.waiting.load(Ordering::Relaxed) >= expected.max(1) {
+                break;
+            }
+            thread::yield_now();
+        }
+        let mut state = self.state.lock();
+        if expected > 1 && state.waiting.len() < expected && !state.closed {
+            state.wake_at = expected;
+            // Whether they came or the time is up, or neither: what is there is what goes.
+            let _ = self.filled.wait_for(&mut state, LINGER);
+        }
+        while state.waiting.is_empty() && !state.closed {
+            state.wake_at = 1;
+            self.filled.wait(&mut state);
+        }
+        state.wake_at = 0;
+        std::mem::swap(taken, &mut state.waiting);
+        self.waiting.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes no more from callers. What waits is still done.
+    pub(super) fn close(&self) {
+        self.state.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    /// Takes no more, and answers nobody who waits.
+    pub(super) fn abandon(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        drop(waiting);
+    }
+}

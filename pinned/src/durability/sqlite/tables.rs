@@ -1,0 +1,185 @@
+//! What operations do, within the transaction that is open.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::schema::{self, Checked};
+use crate::durability::{
+    Claim, Doc, FenceLost, InstanceKey, Row, RowFilter, RowOp, RowState, StoreError, TrayKey,
+};
+
+const EPOCH: &str = "SELECT epoch FROM pinned_epoch WHERE ns = ?1 AND id = ?2";
+
+const ACQUIRE: &str = "INSERT INTO pinned_epoch (ns, id, epoch) VALUES (?1, ?2, ?3)
+    ON CONFLICT (ns, id) DO UPDATE SET epoch = excluded.epoch";
+
+const SET: &str = "INSERT INTO pinned_tray_index (ns, id, tray_ns, tray_id, marked, doc, env, hostname)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    ON CONFLICT (ns, id, tray_ns, tray_id) DO UPDATE SET
+        marked = excluded.marked, doc = excluded.doc, env = excluded.env, hostname = excluded.hostname";
+
+const DELETE: &str =
+    "DELETE FROM pinned_tray_index WHERE ns = ?1 AND id = ?2 AND tray_ns = ?3 AND tray_id = ?4";
+
+const GET: &str = "SELECT marked, doc FROM pinned_tray_index
+    WHERE ns = ?1 AND id = ?2 AND tray_ns = ?3 AND tray_id = ?4";
+
+const LIST: &str = "SELECT tray_ns, tray_id, marked, doc FROM pinned_tray_index
+    WHERE ns = ?1 AND id = ?2 AND (?3 IS NULL OR tray_ns = ?3) AND (?4 IS NULL OR marked = ?4)
+    ORDER BY tray_ns, tray_id";
+
+const MARKED: &str =
+    "SELECT DISTINCT ns, id FROM pinned_tray_index WHERE marked = 1 ORDER BY ns, id LIMIT ?1";
+
+const MARKED_AFTER: &str = "SELECT DISTINCT ns, id FROM pinned_tray_index
+    WHERE marked = 1 AND (ns, id) > (?2, ?3) ORDER BY ns, id LIMIT ?1";
+
+/// The tables of a store, as one of its transactions sees them.
+pub(super) struct Tables {
+    connection: Connection,
+    env: String,
+    hostname: String,
+}
+
+impl Tables {
+    pub(super) fn new(connection: Connection, env: String, hostname: String) -> Self {
+        Self {
+            connection,
+            env,
+            hostname,
+        }
+    }
+
+    /// Waits for other writers here, and not at the commit.
+    pub(super) fn begin(&self) -> rusqlite::Result<()> {
+        self.run("BEGIN IMMEDIATE")
+    }
+
+    /// What came before is durable from here on.
+    pub(super) fn commit(&self) -> rusqlite::Result<()> {
+        self.run("COMMIT")
+    }
+
+    /// Leaves no transaction open; after some failures there is none any more.
+    pub(super) fn roll_back(&self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.run("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction of the state store could not be rolled back");
+        }
+    }
+
+    fn run(&self, statement: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(statement)?.execute([])?;
+        Ok(())
+    }
+
+    pub(super) fn create(&self, path: &Path) -> Checked<()> {
+        schema::create(&self.connection, path)
+    }
+
+    /// The check of every operation (D2). The row of the epoch is written only when it moves (D9.4).
+    pub(super) fn acquire(&self, claim: &Claim) -> Checked<()> {
+        let Ok(epoch) = i64::try_from(claim.epoch) else {
+            let refused = format!("epoch {}; the highest is {}", claim.epoch, i64::MAX);
+            return Ok(Err(StoreError::Invalid(refused)));
+        };
+        let InstanceKey { namespace, id } = &claim.instance;
+        let mut stored = self.connection.prepare_cached(EPOCH)?;
+        let stored = stored.query_row(params![namespace, id], |row| row.get::<_, i64>(0));
+        match stored.optional()? {
+            Some(stored) if epoch < stored => return Ok(Err(FenceLost::from(claim).into())),
+            Some(stored) if epoch == stored => {}
+            _ => {
+                let mut acquire = self.connection.prepare_cached(ACQUIRE)?;
+                acquire.execute(params![namespace, id, epoch])?;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    pub(super) fn apply(&self, instance: &InstanceKey, op: &RowOp) -> rusqlite::Result<()> {
+        let InstanceKey { namespace, id } = instance;
+        let TrayKey { tray_ns, tray_id } = &op.key;
+        match &op.state {
+            Some(RowState { marked, doc }) => {
+                let (doc, env, hostname) = (doc.as_str(), &self.env, &self.hostname);
+                self.connection.prepare_cached(SET)?.execute(params![
+                    namespace, id, tray_ns, tray_id, marked, doc, env, hostname
+                ])?;
+            }
+            None => {
+                let mut delete = self.connection.prepare_cached(DELETE)?;
+                delete.execute(params![namespace, id, tray_ns, tray_id])?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn get(&self, instance: &InstanceKey, key: &TrayKey) -> Checked<Option<RowState>> {
+        let InstanceKey { namespace, id } = instance;
+        let mut get = self.connection.prepare_cached(GET)?;
+        let found = get.query_row(params![namespace, id, key.tray_ns, key.tray_id], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        });
+        let Some((marked, doc)) = found.optional()? else {
+            return Ok(Ok(None));
+        };
+        Ok(state(instance, key, marked, doc).map(Some))
+    }
+
+    pub(super) fn list(&self, instance: &InstanceKey, filter: &RowFilter) -> Checked<Vec<Row>> {
+        let InstanceKey { namespace, id } = instance;
+        let mut list = self.connection.prepare_cached(LIST)?;
+        let mut found = list.query(params![namespace, id, filter.tray_ns, filter.marked])?;
+        let mut rows = vec![];
+        while let Some(row) = found.next()? {
+            let key = TrayKey::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+            match state(instance, &key, row.get(2)?, row.get(3)?) {
+                Ok(state) => rows.push(Row { key, state }),
+                Err(damaged) => return Ok(Err(damaged)),
+            }
+        }
+        Ok(Ok(rows))
+    }
+
+    pub(super) fn marked(
+        &self,
+        after: Option<&InstanceKey>,
+        limit: usize,
+    ) -> Checked<Vec<InstanceKey>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let statement = if after.is_some() {
+            MARKED_AFTER
+        } else {
+            MARKED
+        };
+        let mut marked = self.connection.prepare_cached(statement)?;
+        let mut found = match after {
+            Some(InstanceKey { namespace, id }) => marked.query(params![limit, namespace, id])?,
+            None => marked.query([limit])?,
+        };
+        let mut instances = vec![];
+        while let Some(row) = found.next()? {
+            let (namespace, id): (String, String) = (row.get(0)?, row.get(1)?);
+            instances.push(InstanceKey::new(namespace, id));
+        }
+        Ok(Ok(instances))
+    }
+}
+
+/// The file may have been edited by anybody: a doc is checked again.
+fn state(
+    instance: &InstanceKey,
+    key: &TrayKey,
+    marked: bool,
+    doc: String,
+) -> Result<RowState, StoreError> {
+    match Doc::parse(doc) {
+        Ok(doc) => Ok(RowState { marked, doc }),
+        Err(error) => Err(StoreError::failed(format!(
+            "row {key} of {instance} is damaged: {error}"
+        ))),
+    }
+}
