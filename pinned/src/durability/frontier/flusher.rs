@@ -11,6 +11,7 @@ use super::error::FrontierFailure;
 use super::log::Unit;
 use crate::durability::row::RowOp;
 use crate::durability::store::StoreError;
+use crate::error::BoxError;
 
 /// Runs until the log is empty. Dropped before that, it fails the log: nobody else will carry on.
 pub(super) fn run(shared: Arc<Shared>) -> impl Future<Output = ()> + Send + 'static {
@@ -41,19 +42,15 @@ impl Flusher {
                 None => return Ok(()),
                 Some(Unit::Rows(run)) => {
                     let (ops, effects) = run.into_ops();
-                    self.write(ops).await?;
+                    let outcome = uncaught(self.write(ops)).await;
+                    outcome.map_err(StoreError::Failed)??;
                     effects
                 }
                 Some(Unit::Effect(effect)) => {
-                    match AssertUnwindSafe(effect).catch_unwind().await {
-                        Ok(outcome) => outcome.map_err(FrontierFailure::Effect)?,
-                        Err(panic) => {
-                            let said = crate::domain::panic_message(&*panic);
-                            return Err(FrontierFailure::Effect(
-                                format!("it panicked: {said}").into(),
-                            ));
-                        }
-                    }
+                    let outcome = uncaught(effect).await;
+                    outcome
+                        .and_then(|ended| ended)
+                        .map_err(FrontierFailure::Effect)?;
                     1
                 }
             };
@@ -76,6 +73,15 @@ impl Flusher {
             }) => store.set_tray(claim, key, state.marked, state.doc).await,
         }
     }
+}
+
+/// A panic of a store or an effect is its failure: it must not pass for an abort of the instance.
+async fn uncaught<T>(work: impl Future<Output = T>) -> Result<T, BoxError> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    outcome.map_err(|panic| {
+        let said = crate::domain::panic_message(&*panic);
+        format!("it panicked: {said}").into()
+    })
 }
 
 impl Drop for Flusher {

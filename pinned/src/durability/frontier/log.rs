@@ -56,7 +56,7 @@ pub(super) enum Unit {
 /// much is enlisted, what waits is bounded by the number of rows.
 #[derive(Default)]
 pub(super) struct Run {
-    slots: Vec<Option<RowOp>>,
+    slots: VecDeque<Option<RowOp>>,
     places: HashMap<TrayKey, usize>,
     /// How many writes were enlisted, collapsed ones included (D14.7).
     effects: u64,
@@ -72,7 +72,18 @@ impl Run {
             }
             self.places.insert(op.key.clone(), self.slots.len());
         }
-        self.slots.push(Some(op));
+        self.slots.push_back(Some(op));
+    }
+
+    /// Takes the first write off a run that is not collapsed.
+    fn pop_first(&mut self) -> Option<Self> {
+        let first = self.slots.pop_front()?;
+        self.effects -= 1;
+        Some(Self {
+            slots: [first].into(),
+            places: HashMap::new(),
+            effects: 1,
+        })
     }
 
     fn compact(&mut self) {
@@ -115,6 +126,10 @@ impl LogCell {
         let mut log = self.0.borrow_mut();
         if position <= log.durable {
             return Wait::ready(Ok(()));
+        }
+        if log.waiting.len() == log.waiting.capacity() {
+            // Before it grows: a store that stalls must not make waits pile up that were given up.
+            log.waiting.retain(|(_, waiter)| !waiter.is_closed());
         }
         let (sender, receiver) = oneshot::channel();
         // Mostly the newest: those that wait longer stand in front.
@@ -166,15 +181,7 @@ impl LogCell {
         let open = matches!(log.state, State::Open);
         let unit = match log.queue.front_mut() {
             Some(Unit::Rows(run)) if open && !batches && run.slots.len() > 1 => {
-                let mut rest = mem::take(run);
-                let first = Run {
-                    effects: 1,
-                    slots: vec![rest.slots.remove(0)],
-                    places: HashMap::new(),
-                };
-                rest.effects -= 1;
-                *run = rest;
-                Some(Unit::Rows(first))
+                run.pop_first().map(Unit::Rows)
             }
             Some(_) if open => log.queue.pop_front(),
             _ => None,
@@ -248,5 +255,26 @@ impl Log {
         Dropped {
             _queue: mem::take(&mut self.queue),
         }
+    }
+}
+
+#[cfg(test)]
+impl LogCell {
+    /// How many waits are kept.
+    pub(super) fn waiting(&self) -> usize {
+        self.0.borrow().waiting.len()
+    }
+
+    /// What `measure` says of everything that is queued.
+    pub(super) fn queued(&self, measure: impl Fn(&Unit) -> usize) -> usize {
+        self.0.borrow().queue.iter().map(measure).sum()
+    }
+}
+
+#[cfg(test)]
+impl Run {
+    /// How many places are kept, empty ones included.
+    pub(super) fn kept(&self) -> usize {
+        self.slots.len()
     }
 }

@@ -100,7 +100,8 @@ impl Frontier {
     }
 
     /// Enlists an effect of the caller's own: `effect` runs once everything before it is durable, and what is enlisted
-    /// after it waits for its end (D14.5). If it fails, the log fails, and with it the instance.
+    /// after it waits for its end (D14.5). If it fails, the log fails, and with it the instance. One that waits for itself,
+    /// or for what is enlisted after it, never ends.
     ///
     /// It is not run again after a crash: keep what must be done in a tray.
     ///
@@ -113,8 +114,8 @@ impl Frontier {
         E: Into<BoxError>,
     {
         let effect = async move { effect.await.map_err(Into::into) }.boxed();
-        self.segment(|segment| segment.enlist_effect(effect))??;
-        Ok(self.receipt())
+        // Within the segment: what others enlist right after it is not this receipt's affair.
+        self.segment(|segment| segment.enlist_effect(effect).map(|()| self.receipt()))?
     }
 
     /// Runs `changes` as one segment: what it changes of trays and fields of this instance reaches the store together,
@@ -215,13 +216,16 @@ impl Shared {
             return;
         };
         drop(dropped);
-        tracing::error!(
-            target: "pinned::durability",
-            instance_id = &*self.instance.id,
-            namespace = &*self.instance.namespace,
-            error = %crate::error::Chain(&error),
-            "durable effects can no longer be confirmed; the instance is aborted"
-        );
+        // Whoever takes a flusher away, by an abort or with the whole process, knows why (D16.7).
+        if !matches!(error.failure(), Some(FrontierFailure::Cancelled)) {
+            tracing::error!(
+                target: "pinned::durability",
+                instance_id = &*self.instance.id,
+                namespace = &*self.instance.namespace,
+                error = %crate::error::Chain(&error),
+                "durable effects can no longer be confirmed; the instance is aborted"
+            );
+        }
         if let Some(owner) = self.owner() {
             owner.frontier_failed(&error);
         }

@@ -68,6 +68,7 @@ pub struct Wait(State);
 
 #[derive(Debug)]
 enum State {
+    /// `None` once it has been told.
     Ready(Option<Result<(), FrontierError>>),
     Pending(oneshot::Receiver<Result<(), FrontierError>>),
 }
@@ -86,13 +87,16 @@ impl Future for Wait {
     type Output = Result<(), FrontierError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(match &mut self.get_mut().0 {
+        let state = &mut self.get_mut().0;
+        let outcome = match state {
             // Polled again after its end it says that there is nothing more.
             State::Ready(outcome) => outcome.take().unwrap_or(Err(FrontierError::Closed)),
             // The sender goes away unused only with the whole log.
             State::Pending(receiver) => {
                 ready!(receiver.poll_unpin(cx)).unwrap_or(Err(FrontierError::Closed))
             }
-        })
+        };
+        *state = State::Ready(None);
+        Poll::Ready(outcome)
     }
 }
