@@ -32,6 +32,7 @@ mod persistent;
 mod pump;
 mod queue;
 mod reserved;
+mod response;
 mod retire;
 pub(crate) mod settings;
 #[cfg(test)]
