@@ -130,7 +130,7 @@ pub mod __private {
     pub use crate::tray::{
         AdmissionReturn, Changes, Dispatch, Field, Hydrated, KeyedAdmission, KeyedCount,
         MappedTray, Persistent, PersistentOutbox, PersistentQueue, SingleTray, Tray, TrayError,
-        TrayHandle, TrayLifecycle, TraySettings, TraySource,
+        TrayHandle, TrayLifecycle, TraySettings, TraySource, reopened,
     };
     pub use crate::ws::FromUpgrade;
 

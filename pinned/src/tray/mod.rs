@@ -48,6 +48,8 @@ pub use field::Field;
 pub use field::{Changes, Hydrated, KeyedAdmission, KeyedCount};
 pub use handle::{AdmissionReturn, TrayHandle};
 pub use map::{MappedTray, SingleTray, TrayMap};
+#[doc(hidden)]
+pub use open::reopened;
 pub use outbox::PersistentOutbox;
 pub use persistent::Persistent;
 pub use queue::{PersistentQueue, QueueError};
