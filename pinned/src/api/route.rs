@@ -86,6 +86,7 @@ pub struct RouteSpec {
     path: &'static str,
     auth: RouteAuth,
     handler: &'static str,
+    durable: bool,
 }
 
 impl RouteSpec {
@@ -101,6 +102,7 @@ impl RouteSpec {
             path,
             auth,
             handler,
+            durable: false,
         }
     }
 
@@ -122,6 +124,11 @@ impl RouteSpec {
     /// The name of the method that answers, without `r#`.
     pub const fn handler(&self) -> &'static str {
         self.handler
+    }
+
+    /// Whether it answers only once everything that its instance enlisted before the answer is durable.
+    pub const fn is_durable(&self) -> bool {
+        self.durable
     }
 }
 
@@ -151,6 +158,12 @@ impl Route {
             auth,
             handler,
         }
+    }
+
+    /// `durable`: the answer waits for the instance's log.
+    pub const fn durable(mut self) -> Self {
+        self.spec.durable = true;
+        self
     }
 }
 

@@ -34,6 +34,7 @@ use crate::error::BoxError;
 use item::{Held, Item};
 use keyed::Keyed;
 use layout::Layout;
+pub use source::ItemQueue;
 use undo::Undo;
 
 /// An operation that a queue does not do.
