@@ -258,3 +258,5 @@ pub use pinned_macros::authorize;
 /// }
 /// ```
 pub use pinned_macros::stats;
+
+pub use pinned_macros::{Durable, Tray, inbox};

@@ -4,10 +4,14 @@
 //! argument's type, about a return value at the return type, about a future at the method's name.
 
 mod authorizer;
+mod durable_struct;
 mod handler;
 mod hooks;
+mod inbox;
 mod options;
 mod stub;
+mod tray_struct;
+mod trays;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -16,7 +20,10 @@ use syn::{Ident, LitStr, Type};
 
 use crate::model::{Api, Consumed, Handler, Route, RouteAuth, Target, Verb};
 
+pub(crate) use durable_struct::{durable, durable_stub};
+pub(crate) use inbox::inbox;
 pub(crate) use stub::stub;
+pub(crate) use tray_struct::{tray, tray_stub};
 
 /// The implementation of `PinnedApi` and the registration.
 pub(crate) fn implementation(api: &Api) -> TokenStream {
@@ -41,6 +48,10 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
             .iter()
             .map(|route| route_entry(private, handler, route))
     });
+    let trays = trays::table(private, &api.trays);
+    let tray_glue = api.trays.iter().map(|tray| trays::glue(private, tray));
+    let constants = api.trays.iter().map(|tray| trays::constant(private, tray));
+    let needs_store = hooks::needs_store(target);
     let setup = hooks::setup(target, &api.setups);
     let teardown = hooks::teardown(private, &api.teardowns);
     let stats = hooks::stats(private, &api.stats);
@@ -56,6 +67,8 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
             impl #impl_generics #self_ty #where_clause {
                 #(#authorizers)*
                 #(#handlers)*
+                #(#tray_glue)*
+                #(#constants)*
             }
 
             impl #impl_generics #private::PinnedApi for #self_ty #where_clause {
@@ -63,6 +76,8 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
                 const PACKAGE: &'static ::core::primitive::str = ::core::env!("CARGO_PKG_NAME");
                 const OPTIONS: #private::DeclaredOptions = #options;
                 const ROUTES: &'static [#private::Route] = &[#(#routes),*];
+                #trays
+                #needs_store
                 #setup
                 #teardown
                 #stats
@@ -136,8 +151,10 @@ fn route_entry(private: &TokenStream, handler: &Handler, route: &Route) -> Token
         verb,
         path,
         auth,
+        durable,
         cfg,
     } = route;
+    let durable = durable.then(|| quote!(.durable()));
     let verb = variant(*verb);
     let name = plain_name(&handler.ident);
     let glue = handler_glue(&handler.ident);
@@ -172,6 +189,7 @@ fn route_entry(private: &TokenStream, handler: &Handler, route: &Route) -> Token
             #auth_fn,
             Self::#glue,
         )
+        #durable
     }
 }
 
@@ -273,7 +291,7 @@ mod tests {
             "Method :: Get , \"/value\" , :: pinned :: __private :: RouteAuth :: Open , \"read\"",
             "inventory :: submit !",
             "use route :: get as _",
-            "default_setup :: < Counter >",
+            "WithoutSetup :: < Counter > :: NEW",
         ] {
             assert!(text.contains(expected), "{expected} is missing in {text}");
         }

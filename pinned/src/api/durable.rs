@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::context::Context;
 use super::definition::PinnedApi;
 use super::lifespan::{SetupByDefault, SetupError};
+use super::route::RouteSpec;
 use crate::durability::StoreError;
 use crate::error::BoxError;
 use crate::tray::link::{Link, OwnRow, own_row};
@@ -176,6 +177,12 @@ impl<T> FromDefault<T> for &WithoutSetup<T> {
         drop(ctx);
         async { Ok(T::by_default()) }.boxed()
     }
+}
+
+/// Whether instances of `T` keep anything: trays, durable fields, or effects that a durable route waits for.
+#[doc(hidden)]
+pub fn needs_store<T: PinnedApi>(is_durable: bool) -> bool {
+    is_durable || !T::TRAYS.is_empty() || T::routes().any(RouteSpec::is_durable)
 }
 
 /// Whether a struct has durable fields.

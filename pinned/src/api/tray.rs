@@ -54,6 +54,23 @@ impl<V, E: Into<BoxError>> TrayReturn for Result<V, E> {
     }
 }
 
+/// `I` itself: the item in a handler's arguments.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the items of this tray are `{I}`, not `{Self}`",
+    label = "not what the tray works through",
+    note = "write `item: {I}`, or name another tray in `Dispatch<..>`"
+)]
+pub trait HandledItem<I> {
+    fn handled(item: I) -> Self;
+}
+
+impl<I> HandledItem<I> for I {
+    fn handled(item: I) -> Self {
+        item
+    }
+}
+
 /// One `#[tray]` of a block.
 #[doc(hidden)]
 pub struct DeclaredTray<T: 'static, W: Tray> {

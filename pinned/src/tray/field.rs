@@ -54,6 +54,96 @@ pub trait Field: Send + 'static {
     }
 }
 
+/// A field as its tray, or its hosted struct, declares it: what `#[derive(Tray)]` and `#[derive(Durable)]` make of its
+/// type.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a durable field",
+    label = "this cannot be kept",
+    note = "make it `Persistent<T>`, or in a tray `PersistentQueue<T>` or `PersistentOutbox<T>`",
+    note = "in a tray, `#[tray(skip)]` stands before a field that need not be kept and is `Default`"
+)]
+pub trait DeclaredField: Field {
+    /// The field of a new row.
+    fn declared() -> Self
+    where
+        Self: Sized;
+
+    /// The field without its type.
+    fn as_field(&mut self) -> &mut dyn Field
+    where
+        Self: Sized,
+    {
+        self
+    }
+}
+
+/// A field whose declaration may say what it holds at first: [`Persistent`](crate::Persistent).
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no initial value to declare",
+    label = "`initial` goes with `Persistent<T>`",
+    note = "queues and outboxes are empty at first"
+)]
+pub trait InitialField: Field {
+    /// What it holds.
+    type Value;
+
+    /// The field of a new row, which holds what `initial` gives.
+    fn with_initial(initial: fn() -> Self::Value) -> Self
+    where
+        Self: Sized;
+
+    /// The field without its type.
+    fn as_field(&mut self) -> &mut dyn Field
+    where
+        Self: Sized,
+    {
+        self
+    }
+}
+
+/// What a [`Persistent`](crate::Persistent) holds at first where nothing is said.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "nothing says what a new `Persistent<{Self}>` holds",
+    label = "`{Self}` is not `Default`",
+    note = "derive `Default` for `{Self}`, or write `#[tray(initial = ..)]` before the field (on a hosted struct \
+            `#[durable(initial = ..)]`)"
+)]
+pub trait InitialByDefault {
+    /// That value.
+    fn initial() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> InitialByDefault for T {
+    fn initial() -> Self {
+        T::default()
+    }
+}
+
+/// The value of a field that is not kept, in a new live tray or instance.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "nothing says what a field of type `{Self}` holds at first",
+    label = "not durable, and not `Default`",
+    note = "derive or implement `Default` for `{Self}`",
+    note = "a hosted struct may say `#[durable(setup)]` instead, and be built by its own \
+            `#[lifespan::setup] async fn setup(ctx: Context, stored: Stored<Self>) -> Self`"
+)]
+pub trait UnkeptField {
+    /// That value.
+    fn unkept() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> UnkeptField for T {
+    fn unkept() -> Self {
+        T::default()
+    }
+}
+
 /// What a field found in the row.
 #[doc(hidden)]
 #[derive(Debug, Default)]

@@ -45,13 +45,17 @@ pub(crate) use entries::{Image, entries_of};
 pub use error::TrayError;
 pub use field::Field;
 #[doc(hidden)]
-pub use field::{Changes, Hydrated, KeyedAdmission, KeyedCount};
+pub use field::{
+    Changes, DeclaredField, Hydrated, InitialField, KeyedAdmission, KeyedCount, UnkeptField,
+};
 pub use handle::{AdmissionReturn, TrayHandle};
 pub use map::{MappedTray, SingleTray, TrayMap};
 #[doc(hidden)]
 pub use open::reopened;
 pub use outbox::PersistentOutbox;
 pub use persistent::Persistent;
+#[doc(hidden)]
+pub use queue::ItemQueue;
 pub use queue::{PersistentQueue, QueueError};
 pub use reserved::Outcome;
 #[doc(hidden)]

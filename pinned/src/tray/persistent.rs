@@ -8,7 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::entries::EntryText;
-use super::field::{Changes, Field, Hydrated, encode, same_json};
+use super::field::{
+    Changes, DeclaredField, Field, Hydrated, InitialByDefault, InitialField, encode, same_json,
+};
 use super::link::Link;
 use super::mirror::Mirror;
 use crate::error::BoxError;
@@ -189,6 +191,23 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for Persistent<T> {
                 .and_then(|text| serde_json::from_str(text).ok());
             self.value = restored.unwrap_or_else(self.initial);
         }
+    }
+}
+
+impl<T> DeclaredField for Persistent<T>
+where
+    T: InitialByDefault + Serialize + DeserializeOwned + Send + 'static,
+{
+    fn declared() -> Self {
+        Self::declared(T::initial)
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> InitialField for Persistent<T> {
+    type Value = T;
+
+    fn with_initial(initial: fn() -> T) -> Self {
+        Self::declared(initial)
     }
 }
 

@@ -6,6 +6,37 @@ use serde::de::DeserializeOwned;
 use super::PersistentQueue;
 use crate::error::BoxError;
 
+/// A field that may give its tray the items: [`PersistentQueue`], under whatever name.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` gives a tray no items",
+    label = "not a `PersistentQueue<T>`",
+    note = "put `#[tray(items)]` before a `PersistentQueue<T>`, or `#[tray(source)]` on the struct and implement \
+            `TraySource`"
+)]
+pub trait ItemQueue {
+    /// What the tray's handler is given.
+    type Item: Send + 'static;
+
+    /// The item in hand.
+    fn next_item(&mut self) -> Result<Option<Self::Item>, BoxError>;
+
+    /// It was handled.
+    fn ack_item(&mut self);
+}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> ItemQueue for PersistentQueue<T> {
+    type Item = T;
+
+    fn next_item(&mut self) -> Result<Option<T>, BoxError> {
+        self.source_next()
+    }
+
+    fn ack_item(&mut self) {
+        self.source_ack();
+    }
+}
+
 impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     /// The head, for the handler; it stays queued.
     #[doc(hidden)]

@@ -1,0 +1,238 @@
+//! The implementation of `Tray`.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Ident, Type};
+
+use super::{at_place, hygienic_at, plain_name};
+use crate::model::{FieldKind, Items, OptionValue, TrayField, TraySetting, TrayStruct};
+
+/// `Tray` for a struct.
+pub(crate) fn tray(model: &TrayStruct) -> TokenStream {
+    let TrayStruct {
+        private,
+        fields,
+        items,
+        lifecycle,
+        settings,
+        ..
+    } = model;
+    let declared = fields
+        .iter()
+        .map(|TrayField { ident, ty, kind }| declared(private, ident, ty, kind));
+    let visits = fields.iter().filter_map(|TrayField { ident, ty, kind }| {
+        let field = kept(private, ty, kind)?;
+        let name = plain_name(ident);
+        let at = hygienic_at(ty);
+        Some(quote_spanned!(at=> visit(#name, <#ty as #field>::as_field(&mut self.#ident));))
+    });
+    let visits = quote!(#(#visits)*);
+    // Without a durable field there is nothing to visit.
+    let visit = hygienic(&match visits.is_empty() {
+        true => quote!(_),
+        false => quote!(visit),
+    });
+    let work = items.as_ref().map(|items| work(private, items));
+    let lifecycle = lifecycle.as_ref().map(|word| around(private, word));
+    let settings = declared_settings(private, settings);
+    implementation(
+        model,
+        quote! {
+            #settings
+
+            fn declared() -> Self {
+                Self { #(#declared),* }
+            }
+
+            fn fields(
+                &mut self,
+                #visit: &mut dyn ::core::ops::FnMut(&'static ::core::primitive::str, &mut dyn #private::Field),
+            ) {
+                #visits
+            }
+
+            #work
+            #lifecycle
+        },
+    )
+}
+
+/// An implementation of the right shape that nobody will run: the build has failed already.
+pub(crate) fn tray_stub(model: &TrayStruct) -> TokenStream {
+    let private = &model.private;
+    let item = match &model.items {
+        Some(Items::Queue { ty, .. }) => quote!(<#ty as #private::ItemQueue>::Item),
+        Some(Items::Source(_)) => quote!(<Self as #private::TraySource>::Item),
+        None => quote!(()),
+    };
+    implementation(
+        model,
+        quote! {
+            type Item = #item;
+
+            const SETTINGS: #private::TraySettings = #private::TraySettings::DEFAULT;
+
+            fn declared() -> Self {
+                ::core::unreachable!()
+            }
+
+            fn fields(
+                &mut self,
+                _: &mut dyn ::core::ops::FnMut(&'static ::core::primitive::str, &mut dyn #private::Field),
+            ) {
+            }
+
+            fn next_item(
+                &mut self,
+            ) -> ::core::result::Result<::core::option::Option<Self::Item>, #private::BoxError> {
+                ::core::unreachable!()
+            }
+
+            fn ack_item(&mut self) {}
+        },
+    )
+}
+
+fn implementation(model: &TrayStruct, items: TokenStream) -> TokenStream {
+    let TrayStruct {
+        private,
+        ident,
+        generics,
+        ..
+    } = model;
+    let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
+    quote! {
+        const _: () = {
+            #[automatically_derived]
+            impl #impl_generics #private::Tray for #ident #ty_generics #where_clause {
+                #items
+            }
+        };
+    }
+}
+
+/// The trait through which a durable field is made and visited, at the place of its type: whatever is wrong with the
+/// type is told once.
+pub(super) fn kept(private: &TokenStream, ty: &Type, kind: &FieldKind) -> Option<TokenStream> {
+    let private = at_place(private, hygienic_at(ty));
+    let at = hygienic_at(ty);
+    match kind {
+        FieldKind::Kept { initial: None } => Some(quote_spanned!(at=> #private::DeclaredField)),
+        FieldKind::Kept { initial: Some(_) } => Some(quote_spanned!(at=> #private::InitialField)),
+        FieldKind::Unkept => None,
+    }
+}
+
+/// `field: value`, in a new one.
+pub(super) fn declared(
+    private: &TokenStream,
+    ident: &Ident,
+    ty: &Type,
+    kind: &FieldKind,
+) -> TokenStream {
+    let at = hygienic_at(ty);
+    match (kept(private, ty, kind), kind) {
+        (
+            Some(field),
+            FieldKind::Kept {
+                initial: Some(value),
+            },
+        ) => {
+            quote_spanned!(at=> #ident: <#ty as #field>::with_initial(|| #value))
+        }
+        (Some(field), _) => quote_spanned!(at=> #ident: <#ty as #field>::declared()),
+        (None, _) => {
+            let private = at_place(private, at);
+            quote_spanned!(at=> #ident: <#ty as #private::UnkeptField>::unkept())
+        }
+    }
+}
+
+/// The same tokens, out of reach of the user's names.
+fn hygienic(tokens: &TokenStream) -> TokenStream {
+    let trees = tokens.clone().into_iter().map(|mut tree| {
+        tree.set_span(proc_macro2::Span::mixed_site());
+        tree
+    });
+    trees.collect()
+}
+
+fn work(private: &TokenStream, items: &Items) -> TokenStream {
+    let (at, item, next, ack) = match items {
+        Items::Queue { field, ty } => {
+            let at = hygienic_at(ty);
+            let queue = at_place(private, at);
+            let queue = quote_spanned!(at=> <#ty as #queue::ItemQueue>);
+            (
+                at,
+                quote_spanned!(at=> #queue::Item),
+                quote_spanned!(at=> #queue::next_item(&mut self.#field)),
+                quote_spanned!(at=> #queue::ack_item(&mut self.#field)),
+            )
+        }
+        Items::Source(word) => {
+            let at = hygienic_at(word);
+            let source = at_place(private, at);
+            let source = quote_spanned!(at=> <Self as #source::TraySource>);
+            (
+                at,
+                quote_spanned!(at=> #source::Item),
+                quote_spanned!(at=> #source::next(self)),
+                quote_spanned!(at=> #source::ack(self)),
+            )
+        }
+    };
+    quote_spanned! {at=>
+        type Item = #item;
+
+        fn next_item(
+            &mut self,
+        ) -> ::core::result::Result<::core::option::Option<Self::Item>, #private::BoxError> {
+            #next
+        }
+
+        fn ack_item(&mut self) {
+            #ack
+        }
+    }
+}
+
+/// What runs at its opening and at its end.
+fn around(private: &TokenStream, word: &Ident) -> TokenStream {
+    let at = hygienic_at(word);
+    let halves = [("setup", "opened"), ("teardown", "closed")];
+    let functions = halves.into_iter().map(|(name, calls)| {
+        let (name, calls) = (Ident::new(name, at), Ident::new(calls, at));
+        let at_word = at_place(private, at);
+        quote_spanned! {at=>
+            fn #name(
+                tray: #private::TrayHandle<Self>,
+            ) -> #private::BoxFuture<'static, ::core::result::Result<(), #private::BoxError>> {
+                ::std::boxed::Box::pin(<Self as #at_word::TrayLifecycle>::#calls(tray))
+            }
+        }
+    });
+    functions.collect()
+}
+
+fn declared_settings(private: &TokenStream, settings: &[TraySetting]) -> TokenStream {
+    /// All that `TraySettings` has.
+    const ALL: usize = 4;
+    let fields = settings.iter().map(|TraySetting { name, value }| {
+        let value = match value {
+            OptionValue::Millis(millis) => quote!(#private::Duration::from_millis(#millis)),
+            OptionValue::Count(count) => {
+                let count = Literal::usize_unsuffixed(*count);
+                quote!(#count)
+            }
+            OptionValue::Integer(number) => quote!(#number),
+            OptionValue::Flag(flag) => quote!(#flag),
+            OptionValue::Text(text) => quote!(#text),
+        };
+        quote!(#name: #value,)
+    });
+    let others = (settings.len() < ALL).then(|| quote!(..#private::TraySettings::DEFAULT));
+    quote! {
+        const SETTINGS: #private::TraySettings = #private::TraySettings { #(#fields)* #others };
+    }
+}
