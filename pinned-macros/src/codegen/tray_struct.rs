@@ -24,7 +24,8 @@ pub(crate) fn tray(model: &TrayStruct) -> TokenStream {
         let field = kept(private, ty, kind)?;
         let name = plain_name(ident);
         let at = hygienic_at(ty);
-        Some(quote_spanned!(at=> visit(#name, <#ty as #field>::as_field(&mut self.#ident));))
+        let this = quote!(self);
+        Some(quote_spanned!(at=> visit(#name, <#ty as #field>::as_field(&mut #this.#ident));))
     });
     let visits = quote!(#(#visits)*);
     // Without a durable field there is nothing to visit.
