@@ -73,22 +73,10 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
         }
     }
 
-    /// The value.
-    pub fn get(&self) -> &T {
-        &self.value
-    }
-
     /// Puts `value` in the place of the one before.
     pub fn set(&mut self, value: T) {
         self.value = value;
         self.touch();
-    }
-
-    /// Puts `value` in the place of the one before, and gives that.
-    pub fn replace(&mut self, value: T) -> T {
-        let before = std::mem::replace(&mut self.value, value);
-        self.touch();
-        before
     }
 
     /// Changes the value in place.
