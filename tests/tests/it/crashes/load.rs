@@ -1,5 +1,10 @@
 //! The load on the lanes, and what is known of it afterwards.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "processes are killed and watched in real time"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,6 +3,11 @@
 //!
 //! `PINNED_KILLS` says how often (6 on each store, unless it does); `PINNED_SEED` repeats a run's moments and items.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "processes are killed and watched in real time"
+)]
+
 mod load;
 
 use std::process::Command;
