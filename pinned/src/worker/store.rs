@@ -68,7 +68,6 @@ mod tests {
             "",
             "sqlite",
             "sqlite:",
-            "memory",
             "memory:x",
             "secret",
             "redis://h",

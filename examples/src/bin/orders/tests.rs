@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "tests move the paused clock")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
