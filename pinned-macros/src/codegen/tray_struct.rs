@@ -1,6 +1,6 @@
 //! The implementation of `Tray`.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Ident, Type};
 
@@ -27,17 +27,18 @@ pub(crate) fn tray(model: &TrayStruct) -> TokenStream {
         Some(quote_spanned!(at=> visit(#name, <#ty as #field>::as_field(&mut self.#ident));))
     });
     let visits = quote!(#(#visits)*);
+    let at = Span::mixed_site();
     // Without a durable field there is nothing to visit.
-    let visit = hygienic(&match visits.is_empty() {
-        true => quote!(_),
-        false => quote!(visit),
-    });
+    let visit = match visits.is_empty() {
+        true => quote_spanned!(at=> _),
+        false => quote_spanned!(at=> visit),
+    };
     let work = items.as_ref().map(|items| work(private, items));
     let lifecycle = lifecycle.as_ref().map(|word| around(private, word));
     let settings = declared_settings(private, settings);
     implementation(
         model,
-        quote! {
+        quote_spanned! {at=>
             #settings
 
             fn declared() -> Self {
@@ -146,15 +147,6 @@ pub(super) fn declared(
             quote_spanned!(at=> #ident: <#ty as #private::UnkeptField>::unkept())
         }
     }
-}
-
-/// The same tokens, out of reach of the user's names.
-fn hygienic(tokens: &TokenStream) -> TokenStream {
-    let trees = tokens.clone().into_iter().map(|mut tree| {
-        tree.set_span(proc_macro2::Span::mixed_site());
-        tree
-    });
-    trees.collect()
 }
 
 fn work(private: &TokenStream, items: &Items) -> TokenStream {
