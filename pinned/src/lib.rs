@@ -109,8 +109,8 @@ pub mod __private {
     pub use crate::api::context::Context;
     pub use crate::api::definition::{DeclaredOptions, PinnedApi};
     pub use crate::api::durable::{
-        Durable, DurableByDefault, FromDefault, FromStored, IsDurable, IsNotDurable, OwnField,
-        WithoutSetup, load_stored, needs_store,
+        Durable, DurableByDefault, FromDefault, FromStored, IsDurable, IsNotDurable, OwnDeclared,
+        OwnField, OwnInitial, WithoutSetup, load_stored, needs_store,
     };
     pub use crate::api::expansion::{
         Argument, CallerOf, RefuseLast, RefusePart, TakeLast, TakePart, same_caller, sendable,

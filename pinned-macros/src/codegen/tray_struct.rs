@@ -24,7 +24,11 @@ pub(crate) fn tray(model: &TrayStruct) -> TokenStream {
         let field = kept(private, ty, kind)?;
         let name = plain_name(ident);
         let at = hygienic_at(ty);
-        Some(quote_spanned!(at=> visit(#name, <#ty as #field>::as_field(&mut self.#ident));))
+        // In two steps: rustc blames the type then, as where the field is made, and not the argument.
+        Some(quote_spanned! {at=>
+            let as_field = <#ty as #field>::as_field;
+            visit(#name, as_field(&mut self.#ident));
+        })
     });
     let visits = quote!(#(#visits)*);
     let at = Span::mixed_site();
@@ -114,7 +118,7 @@ fn implementation(model: &TrayStruct, items: TokenStream) -> TokenStream {
 
 /// The trait through which a durable field is made and visited, at the place of its type: whatever is wrong with the
 /// type is told once.
-pub(super) fn kept(private: &TokenStream, ty: &Type, kind: &FieldKind) -> Option<TokenStream> {
+fn kept(private: &TokenStream, ty: &Type, kind: &FieldKind) -> Option<TokenStream> {
     let private = at_place(private, hygienic_at(ty));
     let at = hygienic_at(ty);
     match kind {
@@ -125,12 +129,7 @@ pub(super) fn kept(private: &TokenStream, ty: &Type, kind: &FieldKind) -> Option
 }
 
 /// `field: value`, in a new one.
-pub(super) fn declared(
-    private: &TokenStream,
-    ident: &Ident,
-    ty: &Type,
-    kind: &FieldKind,
-) -> TokenStream {
+fn declared(private: &TokenStream, ident: &Ident, ty: &Type, kind: &FieldKind) -> TokenStream {
     let at = hygienic_at(ty);
     match (kept(private, ty, kind), kind) {
         (

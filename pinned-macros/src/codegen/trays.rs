@@ -70,7 +70,8 @@ pub(super) fn constant(private: &TokenStream, tray: &Tray) -> TokenStream {
         Form::Map { .. } => quote!(MappedTray),
     };
     let docs = or_documented(docs, &format!("Names the tray `{}`.", ident.unraw()));
-    quote! {
+    let at = Span::call_site().located_at(ident.span());
+    quote_spanned! {at=>
         #cfg
         #(#docs)*
         #[allow(dead_code)]

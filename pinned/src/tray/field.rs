@@ -54,14 +54,13 @@ pub trait Field: Send + 'static {
     }
 }
 
-/// A field as its tray, or its hosted struct, declares it: what `#[derive(Tray)]` and `#[derive(Durable)]` make of its
-/// type.
+/// A field as its tray declares it: what `#[derive(Tray)]` makes of its type.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a durable field",
-    label = "this cannot be kept",
-    note = "make it `Persistent<T>`, or in a tray `PersistentQueue<T>` or `PersistentOutbox<T>`",
-    note = "in a tray, `#[tray(skip)]` stands before a field that need not be kept and is `Default`"
+    label = "a tray cannot keep this",
+    note = "make it `Persistent<T>`, `PersistentQueue<T>` or `PersistentOutbox<T>`, or put `#[tray(skip)]` before a field \
+            that need not be kept and is `Default`"
 )]
 pub trait DeclaredField: Field {
     /// The field of a new row.

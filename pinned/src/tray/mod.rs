@@ -39,6 +39,7 @@ pub use dispatch::{Dispatch, DispatchCancelled};
 pub(crate) use entries::{Image, entries_of};
 pub use error::TrayError;
 pub use field::Field;
+pub(crate) use field::InitialByDefault;
 #[doc(hidden)]
 pub use field::{
     Changes, DeclaredField, Hydrated, InitialField, KeyedAdmission, KeyedCount, UnkeptField,
