@@ -126,9 +126,9 @@ pub mod __private {
     pub use crate::error::BoxError;
     pub use crate::registry::Registration;
     pub use crate::tray::{
-        AdmissionReturn, Changes, DeclaredField, Dispatch, Field, Hydrated, InitialField,
-        ItemQueue, KeyedAdmission, KeyedCount, MappedTray, SingleTray, Tray, TrayError, TrayHandle,
-        TrayLifecycle, TraySettings, TraySource, UnkeptField,
+        AdmissionReturn, Changes, DeclaredField, DeclaredQueue, Dispatch, Field, Hydrated,
+        InitialField, ItemQueue, KeyedAdmission, KeyedCount, MappedTray, SingleTray, Tray,
+        TrayError, TrayHandle, TrayLifecycle, TraySettings, TraySource, UnkeptField,
     };
     pub use crate::ws::FromUpgrade;
 

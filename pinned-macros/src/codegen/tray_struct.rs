@@ -2,7 +2,7 @@
 
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Ident, Type};
+use syn::Ident;
 
 use super::{at_place, hygienic_at, plain_name};
 use crate::model::{FieldKind, Items, OptionValue, TrayField, TraySetting, TrayStruct};
@@ -19,9 +19,10 @@ pub(crate) fn tray(model: &TrayStruct) -> TokenStream {
     } = model;
     let declared = fields
         .iter()
-        .map(|TrayField { ident, ty, kind }| declared(private, ident, ty, kind));
-    let visits = fields.iter().filter_map(|TrayField { ident, ty, kind }| {
-        let field = kept(private, ty, kind)?;
+        .map(|field| declared(private, field, items.as_ref()));
+    let visits = fields.iter().filter_map(|declared| {
+        let TrayField { ident, ty, .. } = declared;
+        let field = kept(private, declared, items.as_ref())?;
         let name = plain_name(ident);
         let at = hygienic_at(ty);
         // In two steps: rustc blames the type then, as where the field is made, and not the argument.
@@ -118,20 +119,27 @@ fn implementation(model: &TrayStruct, items: TokenStream) -> TokenStream {
 
 /// The trait through which a durable field is made and visited, at the place of its type: whatever is wrong with the
 /// type is told once.
-fn kept(private: &TokenStream, ty: &Type, kind: &FieldKind) -> Option<TokenStream> {
-    let private = at_place(private, hygienic_at(ty));
+fn kept(private: &TokenStream, field: &TrayField, items: Option<&Items>) -> Option<TokenStream> {
+    let TrayField { ident, ty, kind } = field;
     let at = hygienic_at(ty);
-    match kind {
-        FieldKind::Kept { initial: None } => Some(quote_spanned!(at=> #private::DeclaredField)),
-        FieldKind::Kept { initial: Some(_) } => Some(quote_spanned!(at=> #private::InitialField)),
-        FieldKind::Unkept => None,
+    let private = at_place(private, at);
+    match (kind, items) {
+        (FieldKind::Unkept, _) => None,
+        (FieldKind::Kept { initial: Some(_) }, _) => {
+            Some(quote_spanned!(at=> #private::InitialField))
+        }
+        (_, Some(Items::Queue { field, .. })) if field == ident => {
+            Some(quote_spanned!(at=> #private::DeclaredQueue<Self::Item>))
+        }
+        _ => Some(quote_spanned!(at=> #private::DeclaredField)),
     }
 }
 
 /// `field: value`, in a new one.
-fn declared(private: &TokenStream, ident: &Ident, ty: &Type, kind: &FieldKind) -> TokenStream {
+fn declared(private: &TokenStream, field: &TrayField, items: Option<&Items>) -> TokenStream {
+    let TrayField { ident, ty, kind } = field;
     let at = hygienic_at(ty);
-    match (kept(private, ty, kind), kind) {
+    match (kept(private, field, items), kind) {
         (
             Some(field),
             FieldKind::Kept {
@@ -152,13 +160,13 @@ fn work(private: &TokenStream, items: &Items) -> TokenStream {
     let (at, item, next, ack) = match items {
         Items::Queue { field, ty } => {
             let at = hygienic_at(ty);
-            let queue = at_place(private, at);
-            let queue = quote_spanned!(at=> <#ty as #queue::ItemQueue>);
+            let private = at_place(private, at);
+            let queue = quote_spanned!(at=> <#ty as #private::DeclaredQueue<Self::Item>>);
             (
                 at,
-                quote_spanned!(at=> #queue::Item),
-                quote_spanned!(at=> #queue::next_item(&mut self.#field)),
-                quote_spanned!(at=> #queue::ack_item(&mut self.#field)),
+                quote_spanned!(at=> <#ty as #private::ItemQueue>::Item),
+                quote_spanned!(at=> let next = #queue::next_item; next(&mut self.#field)),
+                quote_spanned!(at=> let ack = #queue::ack_item; ack(&mut self.#field);),
             )
         }
         Items::Source(word) => {

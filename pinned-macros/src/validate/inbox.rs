@@ -206,6 +206,7 @@ fn lower_argument(argument: &PatType, errors: &mut Errors) -> Option<AdmissionAr
                     word,
                     "this type stands in a trait too, where `Self` is another: name the tray's struct",
                 );
+                return None;
             }
         }
     }

@@ -13,7 +13,7 @@ use super::route::RouteSpec;
 use crate::durability::StoreError;
 use crate::error::BoxError;
 use crate::tray::link::{Link, OwnRow, own_row};
-use crate::tray::{Field, Image, InitialByDefault, Persistent, TrayError, entries_of};
+use crate::tray::{Field, Image, InitialByDefault, Keepable, Persistent, TrayError, entries_of};
 
 /// A hosted struct with [`Persistent`] fields.
 ///
@@ -82,19 +82,12 @@ pub trait OwnField: Field {
     label = "not a `Persistent<T>`",
     note = "make it `Persistent<T>`; queues and outboxes stand in trays"
 )]
-pub trait OwnDeclared: OwnField {
+pub trait OwnDeclared {
     /// The field of a new instance.
-    fn declared() -> Self
-    where
-        Self: Sized;
+    fn declared() -> Self;
 
     /// The field without its type.
-    fn as_own(&mut self) -> &mut dyn OwnField
-    where
-        Self: Sized,
-    {
-        self
-    }
+    fn as_own(&mut self) -> &mut dyn OwnField;
 }
 
 /// The same with `#[durable(initial = ..)]`.
@@ -104,38 +97,36 @@ pub trait OwnDeclared: OwnField {
     label = "not a `Persistent<T>`",
     note = "make it `Persistent<T>`; queues and outboxes stand in trays"
 )]
-pub trait OwnInitial: OwnField {
+pub trait OwnInitial {
     /// What it holds.
     type Value;
 
     /// The field of a new instance, which holds what `initial` gives.
-    fn with_initial(initial: fn() -> Self::Value) -> Self
-    where
-        Self: Sized;
+    fn with_initial(initial: fn() -> Self::Value) -> Self;
 
     /// The field without its type.
-    fn as_own(&mut self) -> &mut dyn OwnField
-    where
-        Self: Sized,
-    {
+    fn as_own(&mut self) -> &mut dyn OwnField;
+}
+
+impl<T: Keepable + InitialByDefault> OwnDeclared for Persistent<T> {
+    fn declared() -> Self {
+        Self::declared(T::initial)
+    }
+
+    fn as_own(&mut self) -> &mut dyn OwnField {
         self
     }
 }
 
-impl<T> OwnDeclared for Persistent<T>
-where
-    T: InitialByDefault + Serialize + DeserializeOwned + Send + 'static,
-{
-    fn declared() -> Self {
-        Self::declared(T::initial)
-    }
-}
-
-impl<T: Serialize + DeserializeOwned + Send + 'static> OwnInitial for Persistent<T> {
+impl<T: Keepable> OwnInitial for Persistent<T> {
     type Value = T;
 
     fn with_initial(initial: fn() -> T) -> Self {
         Self::declared(initial)
+    }
+
+    fn as_own(&mut self) -> &mut dyn OwnField {
+        self
     }
 }
 

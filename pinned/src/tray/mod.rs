@@ -39,17 +39,17 @@ pub use dispatch::{Dispatch, DispatchCancelled};
 pub(crate) use entries::{Image, entries_of};
 pub use error::TrayError;
 pub use field::Field;
-pub(crate) use field::InitialByDefault;
 #[doc(hidden)]
 pub use field::{
     Changes, DeclaredField, Hydrated, InitialField, KeyedAdmission, KeyedCount, UnkeptField,
 };
+pub(crate) use field::{InitialByDefault, Keepable};
 pub use handle::{AdmissionReturn, TrayHandle};
 pub use map::{MappedTray, SingleTray, TrayMap};
 pub use outbox::PersistentOutbox;
 pub use persistent::Persistent;
 #[doc(hidden)]
-pub use queue::ItemQueue;
+pub use queue::{DeclaredQueue, ItemQueue};
 pub use queue::{PersistentQueue, QueueError};
 pub use reserved::Outcome;
 #[doc(hidden)]

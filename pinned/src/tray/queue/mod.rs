@@ -34,7 +34,7 @@ use crate::error::BoxError;
 use item::{Held, Item};
 use keyed::Keyed;
 use layout::Layout;
-pub use source::ItemQueue;
+pub use source::{DeclaredQueue, ItemQueue};
 use undo::Undo;
 
 /// An operation that a queue does not do.
