@@ -119,6 +119,26 @@ macro_rules! link {
 ///     }
 /// }
 /// ```
+///
+/// With `durable` a route answers only when everything that its instance enlisted before the answer is in the store. A
+/// WebSocket has no single answer, and cannot be durable.
+///
+/// ```
+/// use pinned::{Durable, Json, Persistent, pinned_api, route};
+///
+/// #[derive(Durable)]
+/// struct Account { balance: Persistent<i64> }
+///
+/// #[pinned_api("/accounts")]
+/// impl Account {
+///     /// Whoever sees the new balance can rely on it.
+///     #[route::post("/deposit", durable)]
+///     async fn deposit(&mut self, Json(amount): Json<i64>) -> Json<i64> {
+///         self.balance.update(|balance| *balance += amount);
+///         Json(*self.balance)
+///     }
+/// }
+/// ```
 pub mod route {
     pub use pinned_macros::{
         route_delete as delete, route_get as get, route_patch as patch, route_post as post,
@@ -151,6 +171,9 @@ pub mod route {
 ///     }
 /// }
 /// ```
+///
+/// The setup of a struct with durable fields is given these as they are stored:
+/// `async fn setup(ctx: Context, stored: Stored<Self>) -> Self`. See [`Durable`](macro@crate::Durable).
 pub mod lifespan {
     pub use pinned_macros::{lifespan_setup as setup, lifespan_teardown as teardown};
 }
@@ -259,4 +282,226 @@ pub use pinned_macros::authorize;
 /// ```
 pub use pinned_macros::stats;
 
-pub use pinned_macros::{Durable, Tray, inbox};
+/// Makes a struct a tray: durable fields, and a queue that a handler of the instance works through.
+///
+/// A tray is one row of the state store. Its items are handled one at a time, in order, each until its handler has
+/// returned: a crash in between brings the item again. The struct says what is kept, and a `#[tray]` handler in a
+/// [`macro@crate::pinned_api`] block works on it. [`macro@crate::inbox`] says how work gets in.
+///
+/// ```
+/// use pinned::{BoxError, Dispatch, Instance, Persistent, PersistentQueue, Tray, inbox, pinned_api, route};
+///
+/// #[derive(Tray)]
+/// #[tray(max_attempts = 5, dispatch_timeout = "30s")]
+/// struct Mail {
+///     queue: PersistentQueue<String>,
+///     sent: Persistent<u64>,
+/// }
+///
+/// #[inbox]
+/// impl Mail {
+///     /// Puts a letter into the queue.
+///     fn send(&mut self, letter: String) { self.queue.push(letter); }
+/// }
+///
+/// #[derive(Default)]
+/// struct Office { open_windows: u64 }
+///
+/// #[pinned_api("/offices")]
+/// impl Office {
+///     /// An error aborts the instance, and the letter comes again.
+///     #[tray]
+///     async fn mail(this: Instance<Self>, letter: String, dispatch: Dispatch<Mail>) -> Result<(), BoxError> {
+///         println!("attempt {} of {letter}", dispatch.attempts());
+///         this.write().await?.open_windows += 1;
+///         dispatch.update(|mail| mail.sent.update(|sent| *sent += 1))?;
+///         Ok(())
+///     }
+///
+///     #[route::post("/letters", durable)]
+///     async fn post(this: Instance<Self>, letter: String) -> Result<(), String> {
+///         let mail = this.tray(Self::MAIL).await.map_err(|error| error.to_string())?;
+///         // The route is durable: it waits for the receipt, too.
+///         let _receipt = mail.send(letter).map_err(|error| error.to_string())?;
+///         Ok(())
+///     }
+/// }
+/// ```
+///
+/// # Fields
+///
+/// | field | meaning |
+/// |---|---|
+/// | `PersistentQueue<T>`, `PersistentOutbox<T>` | kept; empty at first |
+/// | `Persistent<T>` | kept; `T::default()` at first |
+/// | `#[tray(initial = expression)]` before a `Persistent<T>` | that value at first |
+/// | `#[tray(items)]` before a `PersistentQueue<T>` | of several queues the one whose entries are the items |
+/// | `#[tray(skip)]` | not kept: `Default` whenever the tray opens |
+///
+/// # Options
+///
+/// | option of `#[tray(..)]` on the struct | value | default |
+/// |---|---|---|
+/// | `version` | a number; a row of another version is not read, and begins anew | 0 |
+/// | `max_attempts` | deliveries of one item before the tray parks | 10 |
+/// | `dispatch_timeout` | how long a handler may run, like `"30s"` | 12 h |
+/// | `drain_on_eviction` | whether it works on until it is empty while its instance winds down | `false` |
+/// | `source` | the items come from its [`TraySource`](crate::TraySource) | the queue |
+/// | `lifecycle` | its [`TrayLifecycle`](crate::TrayLifecycle) runs around its life | nothing |
+/// | `crate` | where this crate is found when it is renamed or re-exported | looked up |
+///
+/// # The handler
+///
+/// `#[tray]` needs no import, and stands on a method of the block:
+/// `async fn work(this: Instance<Self>, item: Item, dispatch: Dispatch<Work>)`, which returns nothing or a `Result`. It
+/// may run for long, so it holds no turn; it takes `this.read()` or `this.write()` where it needs one. The tray is named
+/// as the handler is, which is the name of its rows: renaming the handler leaves them behind.
+///
+/// Beside the handler there is a constant of that name in capitals, as visible as the handler: `Office::MAIL` above. With
+/// it `this.tray(..)` gives the tray, and for a map `this.trays(..)` all of them.
+///
+/// | `#[tray(..)]` on the handler | meaning |
+/// |---|---|
+/// | `map` | any number of trays, by ids of your choice |
+/// | `always_open` | those of the map open with their instance, not only while they have work |
+/// | `on_open = Self::name` | runs when a tray of it opens, before any item: `async fn name(this: Instance<Self>, tray: TrayHandle<Work>)` |
+/// | `on_close = Self::name` | runs when it closes |
+///
+/// Hooks open in the order of the attribute and close in reverse. An `on_close` belongs to the `on_open` before it.
+///
+/// ```
+/// use pinned::{BoxError, Dispatch, Instance, PersistentQueue, Tray, TrayHandle, inbox, pinned_api};
+///
+/// #[derive(Tray)]
+/// struct Orders { queue: PersistentQueue<u32> }
+///
+/// #[inbox]
+/// impl Orders {
+///     fn order(&mut self, amount: u32) { self.queue.push(amount); }
+/// }
+///
+/// #[derive(Default)]
+/// struct Shop;
+///
+/// #[pinned_api("/shops")]
+/// impl Shop {
+///     /// One queue for each customer.
+///     #[tray(map, on_open = Self::opened)]
+///     async fn orders(_this: Instance<Self>, amount: u32, dispatch: Dispatch<Orders>) {
+///         println!("{} orders {amount}", dispatch.id());
+///     }
+///
+///     async fn opened(_this: Instance<Self>, orders: TrayHandle<Orders>) -> Result<(), BoxError> {
+///         println!("{} has {} orders", orders.id(), orders.read(|orders| orders.queue.len())?);
+///         Ok(())
+///     }
+/// }
+///
+/// async fn order(shop: Instance<Shop>, customer: &str) -> Result<(), BoxError> {
+///     shop.trays(Shop::ORDERS)?.get_or_create(customer).await?.order(1)?.await?;
+///     Ok(())
+/// }
+/// ```
+pub use pinned_macros::Tray;
+
+/// Lets the methods of a tray's struct be called on the handle of a tray, as durable admissions.
+///
+/// Stands on an inherent impl block of the struct. Its methods take `&mut self` and owned arguments, are not async, and
+/// return nothing or `Result<(), E>`. The block stays as it is; beside it comes a trait, named `WorkInbox` after `Work`,
+/// whose methods have the same names and arguments and give a receipt: awaited, it says that the admission is durable.
+///
+/// ```
+/// use pinned::{BoxError, PersistentQueue, Tray, TrayHandle, inbox};
+///
+/// #[derive(Tray)]
+/// struct Work { queue: PersistentQueue<String> }
+///
+/// #[inbox]
+/// impl Work {
+///     fn enqueue(&mut self, job: String) -> Result<(), BoxError> {
+///         if self.queue.len() >= 1_000 {
+///             // An error takes back all that the call has changed.
+///             return Err("too much to do".into());
+///         }
+///         self.queue.push(job);
+///         Ok(())
+///     }
+/// }
+///
+/// async fn add(work: TrayHandle<Work>) -> Result<(), BoxError> {
+///     let admitted = work.enqueue("tidy up".to_owned())?;
+///     // From here on a crash does not lose it.
+///     admitted.await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// An admission is one step, in which nobody else touches the tray; that is why it cannot wait. The trait is as visible
+/// as the methods are, and they alike: whoever calls them in another module imports it. `#[inbox(trait = Name)]` gives it
+/// another name, which a second block of one struct needs. `crate = path` says where this crate is found when it is
+/// renamed or re-exported.
+pub use pinned_macros::inbox;
+
+/// Keeps fields of a hosted struct in the state store.
+///
+/// Every [`Persistent`](crate::Persistent) field is durable: it is loaded before the setup, and its changes are on their
+/// way to the store at once. The fields beside them are made by `Default` in each activation:
+///
+/// ```
+/// use pinned::{Durable, Json, Persistent, pinned_api, route};
+///
+/// #[derive(Durable)]
+/// struct Counter {
+///     count: Persistent<u64>,
+///     #[durable(initial = 1)]
+///     step: Persistent<u64>,
+///     /// Since this activation.
+///     calls: u64,
+/// }
+///
+/// #[pinned_api("/counters")]
+/// impl Counter {
+///     #[route::post("/increment", durable)]
+///     async fn increment(&mut self) -> Json<u64> {
+///         self.calls += 1;
+///         let step = *self.step;
+///         self.count.update(|count| *count += step);
+///         Json(*self.count)
+///     }
+/// }
+/// ```
+///
+/// A struct that needs a setup says `#[durable(setup)]`. Its durable fields come in a struct of their own, `CounterStored`
+/// of `Counter`, which [`Stored<Self>`](crate::Stored) stands for:
+///
+/// ```
+/// use pinned::{Context, Durable, Persistent, Stored, lifespan, pinned_api};
+///
+/// #[derive(Durable)]
+/// #[durable(setup)]
+/// struct Account {
+///     balance: Persistent<i64>,
+///     owner: String,
+/// }
+///
+/// #[pinned_api("/accounts")]
+/// impl Account {
+///     #[lifespan::setup]
+///     async fn setup(ctx: Context, stored: Stored<Self>) -> Self {
+///         Self { balance: stored.balance, owner: ctx.id().to_owned() }
+///     }
+///
+///     #[stats]
+///     fn stats(&self) -> (&str, i64) { (&self.owner, *self.balance) }
+/// }
+/// ```
+///
+/// | before a field | meaning |
+/// |---|---|
+/// | `#[durable(initial = expression)]` | what it holds while nothing is stored, instead of `Default` |
+/// | `#[durable]` | durable, although its type is written by another name than `Persistent` |
+/// | `#[durable(skip)]` | not durable, although its type is called `Persistent` |
+///
+/// Queues and outboxes stand in trays: see [`Tray`](macro@crate::Tray). `#[durable(crate = path)]` says where this crate is
+/// found when it is renamed or re-exported.
+pub use pinned_macros::Durable;

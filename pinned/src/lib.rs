@@ -28,6 +28,8 @@
 //! |---|---|
 //! | annotate a struct | [`macro@pinned_api`], [`route`], [`lifespan`] |
 //! | choose how handlers run | [`Instance`], [`ReadTurn`], [`WriteTurn`] |
+//! | keep state across restarts | [`Durable`](macro@Durable), [`Persistent`] |
+//! | work through durable queues | [`Tray`](macro@Tray), [`macro@inbox`], [`TrayHandle`], [`Dispatch`] |
 //! | authorize requests | [`Auth`], [`Connection`], [`Denied`] |
 //! | know what an instance may ask of its host | [`Context`], [`InstanceLease`], [`Cluster`] |
 //! | talk over WebSockets | [`ws`] |

@@ -46,7 +46,9 @@ fn entry(private: &TokenStream, tray: &Tray) -> TokenStream {
         let close = half("close", &hook.close);
         quote!(#private::TrayHook { open: #open, close: #close })
     });
-    quote! {
+    let at = hygienic_at(of);
+    let private = at_place(private, at);
+    quote_spanned! {at=>
         #cfg
         &#private::DeclaredTray::<Self, #of>::#form(#name, #always_open Self::#glue, &[#(#hooks),*])
     }
