@@ -319,6 +319,50 @@ mod tests {
     }
 
     #[test]
+    fn a_tray_has_a_table_entry_and_a_constant() {
+        let text = expansion(
+            quote!(crate = ::pinned),
+            quote! {
+                impl Lane {
+                    #[cfg(unix)]
+                    #[tray(map, on_close = Self::closed, on_open = Self::opened, on_close = Self::closed)]
+                    pub async fn r#type(this: Instance<Self>, item: u64, dispatch: Dispatch<Work>) {}
+                    async fn opened(this: Instance<Self>, tray: TrayHandle<Work>) {}
+                    async fn closed(this: Instance<Self>, tray: TrayHandle<Work>) {}
+                }
+            },
+        );
+        for expected in [
+            "pub const TYPE : :: pinned :: __private :: MappedTray < Self , Work >",
+            "DeclaredTray :: < Self , Work > :: map (\"type\" , false , Self :: __pinned_tray_type ,",
+            "open : :: core :: option :: Option :: None",
+            "close : :: core :: option :: Option :: Some (Self :: __pinned_tray_type_close_0)",
+            "open : :: core :: option :: Option :: Some (Self :: __pinned_tray_type_open_1)",
+            "needs_store",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+        // The entry, the handler's glue, that of three hooks, the constant, the import, the method itself.
+        assert_eq!(text.matches("# [cfg (unix)]").count(), 8, "{text}");
+        assert!(!text.contains("# [tray"), "{text}");
+    }
+
+    #[test]
+    fn after_a_mistake_the_constant_of_a_tray_is_still_there() {
+        let text = expansion(
+            quote!(crate = ::pinned),
+            quote! {
+                impl Lane {
+                    #[tray(always_open)]
+                    async fn work(&mut self, dispatch: Dispatch<Work>) {}
+                }
+            },
+        );
+        assert_eq!(text.matches("compile_error").count(), 3, "{text}");
+        assert!(text.contains("const WORK"), "{text}");
+    }
+
+    #[test]
     fn after_a_mistake_there_is_a_stub_and_every_error() {
         let text = expansion(
             quote!("counters", idle = "5m", crate = ::pinned),
