@@ -9,6 +9,7 @@ mod handler;
 mod hooks;
 mod inbox;
 mod options;
+mod route;
 mod stub;
 mod tray_struct;
 mod trays;
@@ -18,7 +19,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Ident, LitStr, Type};
 
-use crate::model::{Api, Consumed, Handler, Route, RouteAuth, Target, Verb};
+use crate::model::{Api, Consumed, Target};
 
 pub(crate) use durable_struct::{durable, durable_stub};
 pub(crate) use inbox::inbox;
@@ -46,7 +47,7 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
         handler
             .routes
             .iter()
-            .map(|route| route_entry(private, handler, route))
+            .map(|route| route::entry(private, handler, route))
     });
     let trays = trays::table(private, &api.trays);
     let tray_glue = api.trays.iter().map(|tray| trays::glue(private, tray));
@@ -144,65 +145,6 @@ fn registration(target: &Target) -> TokenStream {
             )
         }
     }
-}
-
-fn route_entry(private: &TokenStream, handler: &Handler, route: &Route) -> TokenStream {
-    let Route {
-        verb,
-        path,
-        auth,
-        durable,
-        cfg,
-    } = route;
-    let durable = durable.then(|| quote!(.durable()));
-    let verb = variant(*verb);
-    let name = plain_name(&handler.ident);
-    let glue = handler_glue(&handler.ident);
-    let auth_fn = match auth.authorizer() {
-        Some(authorizer) => {
-            let glue = authorizer_glue(authorizer);
-            quote!(::core::option::Option::Some(Self::#glue))
-        }
-        None => quote!(::core::option::Option::None),
-    };
-    let auth = match auth {
-        RouteAuth::Default(authorizer) => {
-            let authorizer = plain_name(authorizer);
-            quote!(Default(#authorizer))
-        }
-        RouteAuth::Named(authorizer) => {
-            let authorizer = plain_name(authorizer);
-            quote!(Named(#authorizer))
-        }
-        RouteAuth::Public => quote!(Public),
-        RouteAuth::Open => quote!(Open),
-    };
-    quote! {
-        #cfg
-        #private::Route::new(
-            #private::RouteSpec::new(
-                #private::Method::#verb,
-                #path,
-                #private::RouteAuth::#auth,
-                #name,
-            ),
-            #auth_fn,
-            Self::#glue,
-        )
-        #durable
-    }
-}
-
-fn variant(verb: Verb) -> Ident {
-    let name = match verb {
-        Verb::Get => "Get",
-        Verb::Post => "Post",
-        Verb::Put => "Put",
-        Verb::Delete => "Delete",
-        Verb::Patch => "Patch",
-        Verb::WebSocket => "WebSocket",
-    };
-    Ident::new(name, Span::call_site())
 }
 
 /// The name without `r#`, as routes and metrics show it.

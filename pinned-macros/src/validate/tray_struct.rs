@@ -184,7 +184,7 @@ fn items(
 ) -> Option<Items> {
     let queue = |field: &TrayField| Items::Queue {
         field: field.ident.clone(),
-        ty: field.ty.clone(),
+        ty: Box::new(field.ty.clone()),
     };
     let chosen: Vec<_> = fields
         .iter()
