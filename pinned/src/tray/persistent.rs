@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use super::entries::EntryText;
 use super::field::{
-    Changes, DeclaredField, Field, Hydrated, InitialByDefault, InitialField, encode, same_json,
+    Changes, DeclaredField, Field, Hydrated, InitialByDefault, InitialField, Keepable, encode,
+    same_json,
 };
 use super::link::Link;
 use super::mirror::Mirror;
@@ -182,20 +183,25 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for Persistent<T> {
     }
 }
 
-impl<T> DeclaredField for Persistent<T>
-where
-    T: InitialByDefault + Serialize + DeserializeOwned + Send + 'static,
-{
+impl<T: Keepable + InitialByDefault> DeclaredField for Persistent<T> {
     fn declared() -> Self {
         Self::declared(T::initial)
     }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
+    }
 }
 
-impl<T: Serialize + DeserializeOwned + Send + 'static> InitialField for Persistent<T> {
+impl<T: Keepable> InitialField for Persistent<T> {
     type Value = T;
 
     fn with_initial(initial: fn() -> T) -> Self {
         Self::declared(initial)
+    }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
     }
 }
 
