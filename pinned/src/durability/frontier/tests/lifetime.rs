@@ -117,11 +117,7 @@ async fn a_closed_log_takes_nothing_and_starts_nothing() {
     scene.frontier.close();
     let write = scene.try_write("b", None).map(|_| ());
     let effect = scene.frontier.enlist(async { Ok::<(), FrontierError>(()) });
-    for outcome in [
-        write,
-        effect.map(|_| ()),
-        scene.frontier.wait_for(2).await,
-    ] {
+    for outcome in [write, effect.map(|_| ()), scene.frontier.wait_for(2).await] {
         let error = outcome.expect_err("closed");
         assert!(matches!(error, FrontierError::Closed), "{error:?}");
         assert!(error.failure().is_none());
