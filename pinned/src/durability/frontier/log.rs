@@ -141,8 +141,11 @@ impl LogCell {
         Wait::pending(receiver)
     }
 
-    pub(super) fn enter(&self) {
-        self.0.borrow_mut().depth += 1;
+    /// What was enlisted before the segment, if it is the outermost one.
+    pub(super) fn enter(&self) -> Option<u64> {
+        let mut log = self.0.borrow_mut();
+        log.depth += 1;
+        (log.depth == 1).then_some(log.enlisted)
     }
 
     /// The end of a segment; the outermost one enlists what was staged. Whether a flusher is to be started.
