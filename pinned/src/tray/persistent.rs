@@ -82,6 +82,8 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
 
     /// Changes the value in place.
     pub fn update<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
+        // Before the change: should it panic, what it left half done is taken back with its segment.
+        self.changed = true;
         let outcome = change(&mut self.value);
         self.touch();
         outcome

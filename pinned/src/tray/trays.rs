@@ -216,7 +216,13 @@ impl Trays {
         key: &Key,
     ) -> Result<(), TrayError> {
         loop {
-            let live = match self.live(target, Absent::Refuse).await {
+            let known = match self.look_up(target)? {
+                // One that retires may be written to until its pump has wound down (T14.3). To wait for its end here
+                // could be to wait for each other, should it have a key of ours to let go of.
+                Found::Live(live) | Found::Retiring(live) => Ok(live),
+                Found::Absent(_) => self.live(target, Absent::Refuse).await,
+            };
+            let live = match known {
                 Ok(live) => live,
                 Err(TrayError::NotFound(_)) => return Ok(()),
                 Err(error) => return Err(error),

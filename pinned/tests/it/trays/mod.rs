@@ -1,5 +1,6 @@
 //! Trays (T), through a hosted struct.
 
+mod keyed;
 mod lane;
 
 use std::time::Duration;
