@@ -191,6 +191,7 @@ impl Trays {
             state.live.insert(key, Arc::clone(&live));
             state.started
         };
+        live.listed();
         if start {
             Arc::clone(&live).start();
         }
@@ -225,10 +226,19 @@ impl Trays {
         key: &Key,
     ) -> Result<(), TrayError> {
         loop {
-            let live = match self.live(target, Absent::Refuse).await {
-                Ok(live) => live,
-                Err(TrayError::NotFound(_)) => return Ok(()),
-                Err(error) => return Err(error),
+            // One that is closing takes it as long as its own pump is at work (T14.3), which may be waiting for this very
+            // settlement in turn.
+            let retiring = match self.look_up(target)? {
+                Found::Retiring(live) => Some(live),
+                Found::Live(_) | Found::Absent(_) => None,
+            };
+            let live = match retiring {
+                Some(live) => live,
+                None => match self.live(target, Absent::Refuse).await {
+                    Ok(live) => live,
+                    Err(TrayError::NotFound(_)) => return Ok(()),
+                    Err(error) => return Err(error),
+                },
             };
             match Arc::clone(&live).forget_key(key) {
                 Err(TrayError::Closed(_)) => live.ended().await,
