@@ -54,8 +54,27 @@ pub(super) async fn open<W: Tray>(
         }
         Ok(())
     })?;
+    let opening = Opening(Some(&core));
     set_up(&core).await?;
+    opening.done();
     Ok(core)
+}
+
+/// Gives the tray up unless it gets to its end: also where its caller goes away.
+struct Opening<'a, W: Tray>(Option<&'a Core<W>>);
+
+impl<W: Tray> Opening<'_, W> {
+    fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<W: Tray> Drop for Opening<'_, W> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0 {
+            core.give_up();
+        }
+    }
 }
 
 /// What a stored row makes of a tray.
@@ -206,9 +225,11 @@ fn raw(text: &str) -> Result<&RawValue, BoxError> {
 /// The tray's own lifecycle, then the hooks in their order; what has run is taken down again when a later one fails.
 async fn set_up<W: Tray>(core: &Arc<Core<W>>) -> Result<(), TrayError> {
     let handle = || TrayHandle::new(Arc::clone(core));
-    run(core, W::setup(handle())).await?;
+    run(core, || W::setup(handle())).await?;
     for (index, hook) in core.hooks.iter().enumerate() {
-        if let Err(error) = run(core, (hook.open)(handle())).await {
+        if let Err(error) = run(core, || (hook.open)(handle())).await {
+            // The hooks of the end cannot write it (T14.4).
+            core.give_up();
             core.tear_down_after(index).await;
             return Err(error);
         }
@@ -218,8 +239,9 @@ async fn set_up<W: Tray>(core: &Arc<Core<W>>) -> Result<(), TrayError> {
 
 async fn run<W: Tray>(
     core: &Core<W>,
-    setup: BoxFuture<'static, Result<(), BoxError>>,
+    setup: impl FnOnce() -> BoxFuture<'static, Result<(), BoxError>>,
 ) -> Result<(), TrayError> {
+    let setup = async move { setup().await };
     let ended = AssertUnwindSafe(setup).catch_unwind().await;
     let source: BoxError = match ended {
         Ok(Ok(())) => return Ok(()),

@@ -32,11 +32,18 @@ pub(crate) struct Trays {
 struct State {
     live: HashMap<TrayKey, Arc<dyn LiveTray>>,
     /// One lock per tray that is being opened, for as long as anybody opens it or waits to (T9.1).
-    opening: HashMap<TrayKey, Arc<tokio::sync::Mutex<()>>>,
+    opening: HashMap<TrayKey, OpeningLock>,
     /// The names that are closed, from the first on in the order of their declaration (T17.3).
     closed: usize,
     /// The activation has opened its trays; those that open from here on start at once.
     started: bool,
+}
+
+#[derive(Default)]
+struct OpeningLock {
+    lock: Arc<tokio::sync::Mutex<()>>,
+    /// How many open the tray, or wait to.
+    holders: usize,
 }
 
 /// Whether a tray is made where there is no row.
@@ -141,7 +148,9 @@ impl Trays {
         if index < state.closed {
             return Err(TrayError::Closing);
         }
-        let lock = Arc::clone(state.opening.entry(key.clone()).or_default());
+        let opening = state.opening.entry(key.clone()).or_default();
+        opening.holders += 1;
+        let lock = Arc::clone(&opening.lock);
         Ok(Found::Absent(Opening {
             trays: Arc::clone(self),
             key: key.clone(),
@@ -182,6 +191,7 @@ impl Trays {
             state.live.insert(key, Arc::clone(&live));
             state.started
         };
+        live.listed();
         if start {
             Arc::clone(&live).start();
         }
@@ -363,9 +373,11 @@ struct Opening {
 impl Drop for Opening {
     fn drop(&mut self) {
         let mut state = self.trays.state.lock();
-        // One in the table, one here.
-        if Arc::strong_count(&self.lock) <= 2 {
-            state.opening.remove(&self.key);
+        if let Some(opening) = state.opening.get_mut(&self.key) {
+            opening.holders -= 1;
+            if opening.holders == 0 {
+                state.opening.remove(&self.key);
+            }
         }
         drop(state);
         self.trays.changed.notify_waiters();

@@ -64,14 +64,7 @@ mod tests {
 
     #[test]
     fn what_names_no_store_is_refused_without_being_shown() {
-        for spec in [
-            "",
-            "sqlite",
-            "sqlite:",
-            "memory:x",
-            "secret",
-            "redis://h",
-        ] {
+        for spec in ["", "sqlite", "sqlite:", "memory:x", "secret", "redis://h"] {
             let error = named(Some(spec), &Domain::real()).err();
             let text = error.expect(spec).to_string();
             assert!(text.contains("postgres://USER@HOST"), "{text}");

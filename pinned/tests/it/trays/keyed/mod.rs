@@ -73,7 +73,7 @@ impl World {
     /// What the sink has acknowledged.
     async fn sunk(&self) -> Vec<u64> {
         let sink = self.sink().await;
-        sink.read(|sink| sink.log.get().clone()).expect("open")
+        sink.read(|sink| sink.log.clone()).expect("open")
     }
 
     /// Ends the process where it stands, and starts another on the rows that survive.
