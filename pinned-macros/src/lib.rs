@@ -27,6 +27,26 @@ pub fn pinned_api(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::pinned_api(args.into(), item.into()).into()
 }
 
+/// Lets the methods of a tray's struct be called on the tray's handle, as durable admissions.
+///
+/// Stands on one inherent impl block: `#[inbox]`, `#[inbox(trait = Name)]`.
+#[proc_macro_attribute]
+pub fn inbox(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::inbox(args.into(), item.into()).into()
+}
+
+/// Makes a struct of durable fields a tray.
+#[proc_macro_derive(Tray, attributes(tray))]
+pub fn derive_tray(item: TokenStream) -> TokenStream {
+    expand::tray(item.into()).into()
+}
+
+/// Keeps fields of a hosted struct in the store.
+#[proc_macro_derive(Durable, attributes(durable))]
+pub fn derive_durable(item: TokenStream) -> TokenStream {
+    expand::durable(item.into()).into()
+}
+
 /// The attributes that [`macro@pinned_api`] consumes; expanded on their own they can only be misplaced.
 macro_rules! consumed_by_pinned_api {
     ($($(#[$doc:meta])* $name:ident => $written:literal,)*) => {$(
@@ -59,4 +79,6 @@ consumed_by_pinned_api! {
     authorize => "authorize",
     /// Feeds the stats row of an instance: `fn(&self) -> impl Serialize`.
     stats => "stats",
+    /// Works through the items of a tray: `async fn(this: Instance<Self>, item: Item, dispatch: Dispatch<Work>)`.
+    tray => "tray",
 }

@@ -28,6 +28,8 @@
 //! |---|---|
 //! | annotate a struct | [`macro@pinned_api`], [`route`], [`lifespan`] |
 //! | choose how handlers run | [`Instance`], [`ReadTurn`], [`WriteTurn`] |
+//! | keep state across restarts | [`Durable`](macro@Durable), [`Persistent`] |
+//! | work through durable queues | [`Tray`](macro@Tray), [`macro@inbox`], [`TrayHandle`], [`Dispatch`] |
 //! | authorize requests | [`Auth`], [`Connection`], [`Denied`] |
 //! | know what an instance may ask of its host | [`Context`], [`InstanceLease`], [`Cluster`] |
 //! | talk over WebSockets | [`ws`] |
@@ -82,7 +84,7 @@ pub use crate::api::socket::{SocketFailure, SocketReturn};
 pub use crate::api::task::{EvictionRequested, TaskOutput};
 pub use crate::api::tray::TrayReturn;
 pub use crate::api::turn::{ReadTurn, WriteTurn};
-pub use crate::authoring::{authorize, lifespan, pinned_api, route, stats};
+pub use crate::authoring::{Durable, Tray, authorize, inbox, lifespan, pinned_api, route, stats};
 pub use crate::error::{BoxError, Error, Result};
 #[doc(hidden)]
 pub use crate::host::env::Placements;
@@ -112,30 +114,31 @@ pub mod __private {
     pub use crate::api::context::Context;
     pub use crate::api::definition::{DeclaredOptions, PinnedApi};
     pub use crate::api::durable::{
-        Durable, DurableByDefault, FromDefault, FromStored, IsDurable, IsNotDurable, OwnField,
-        WithoutSetup, load_stored,
+        Durable, DurableByDefault, FromDefault, FromStored, IsDurable, IsNotDurable, OwnDeclared,
+        OwnField, OwnInitial, WithoutSetup, load_stored, needs_store,
     };
     pub use crate::api::expansion::{
         Argument, CallerOf, RefuseLast, RefusePart, TakeLast, TakePart, same_caller, sendable,
     };
     pub use crate::api::handler::HandlerFuture;
     pub use crate::api::instance::Instance;
-    pub use crate::api::lifespan::{SetupError, SetupReturn, TeardownReturn, default_setup};
+    pub use crate::api::lifespan::{SetupError, SetupReturn, TeardownReturn};
     pub use crate::api::request::RequestState;
     pub use crate::api::route::{AuthFn, HandlerFn, Method, Route, RouteAuth, RouteSpec};
     pub use crate::api::socket::SocketReturn;
-    pub use crate::api::tray::{DeclaredTray, TrayDeclaration, TrayHook, TrayReturn};
+    pub use crate::api::tray::{DeclaredTray, HandledItem, TrayDeclaration, TrayHook, TrayReturn};
+    pub use crate::durability::Receipt;
     pub use crate::error::BoxError;
     pub use crate::registry::Registration;
     pub use crate::tray::{
-        AdmissionReturn, Changes, Dispatch, Field, Hydrated, KeyedAdmission, KeyedCount,
-        MappedTray, Persistent, PersistentOutbox, PersistentQueue, SingleTray, Tray, TrayError,
-        TrayHandle, TrayLifecycle, TraySettings, TraySource,
+        AdmissionReturn, Changes, DeclaredField, DeclaredQueue, Dispatch, Field, Hydrated,
+        InitialField, ItemQueue, KeyedAdmission, KeyedCount, MappedTray, SingleTray, Tray,
+        TrayError, TrayHandle, TrayLifecycle, TraySettings, TraySource, UnkeptField, reopened,
     };
     pub use crate::ws::FromUpgrade;
 
     /// The attributes that need no import inside a block.
     pub mod attributes {
-        pub use pinned_macros::{authorize, stats};
+        pub use pinned_macros::{authorize, stats, tray};
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! The loop commits one row per transaction, as fast as one connection can. The store has many writers that each wait
 //! for their write, and then a single one.
+//!
+//! Turns are short and many: the time of a flush may change tenfold from one second to the next.
+
+#![allow(clippy::disallowed_methods, reason = "a bench measures the real clock")]
 
 use std::{
     path::Path,
@@ -20,8 +24,8 @@ const DOC: &str = r#"{"queue":[1,2,3],"done":41,"log":"the quick brown fox"}"#;
 
 fn main() -> Result<()> {
     let mut options = Options::from_env();
-    let rounds: usize = options.take("--rounds", 7)?;
-    let turn = options.take_seconds("--seconds", 2.0)?;
+    let rounds: usize = options.take("--rounds", 51)?;
+    let turn = options.take_seconds("--seconds", 0.1)?;
     let writers: usize = options.take("--writers", 64)?;
     let folder: String = options.take("--folder", String::from("."))?;
     options.finish()?;

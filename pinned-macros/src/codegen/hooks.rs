@@ -2,11 +2,12 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::Type;
 
-use super::{convert, hygienic_at};
-use crate::model::{Cfg, Hook, Target};
+use super::{at_place, convert, hygienic_at};
+use crate::model::{Cfg, Hook, Setup, Target};
 
-pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
+pub(super) fn setup(target: &Target, setups: &[Setup]) -> TokenStream {
     let Target {
         private, self_ty, ..
     } = target;
@@ -19,7 +20,8 @@ pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
             }
         }
     };
-    let own = setups.iter().map(|Hook { ident, output, cfg }| {
+    let own = setups.iter().map(|Setup { hook, stored }| {
+        let Hook { ident, output, cfg } = hook;
         let at = hygienic_at(ident);
         let value = quote_spanned!(at=> value);
         let convert = convert(
@@ -29,30 +31,61 @@ pub(super) fn setup(target: &Target, setups: &[Hook]) -> TokenStream {
             "into_setup",
             &value,
         );
+        let given = stored.as_ref().map(|_| quote_spanned!(at=> stored));
+        let load = stored.as_ref().map(|ty| load(private, at, ty));
         let body = quote_spanned! {at=>
             ::std::boxed::Box::pin(async move {
-                let value = Self::#ident(ctx).await;
+                #load
+                let value = Self::#ident(ctx, #given).await;
                 #convert
             })
         };
         let function = function(at, body);
         quote!(#cfg #function)
     });
-    // Without a setup there is `Default`; a struct that has none is underlined in the block's header.
-    let default = (!setups.iter().any(|hook| hook.cfg.is_always())).then(|| {
+    // Without a setup there is what is stored, or `Default`; a struct that has neither is underlined in the block's header.
+    let default = (!setups.iter().any(|setup| setup.hook.cfg.is_always())).then(|| {
         let cfg = match setups.is_empty() {
             true => Cfg::default(),
-            false => Cfg::none_of(setups.iter().map(|hook| &hook.cfg)),
+            false => Cfg::none_of(setups.iter().map(|setup| &setup.hook.cfg)),
         };
         let at = hygienic_at(self_ty);
         let body = quote_spanned! {at=>
-            let _ = ctx;
-            #private::default_setup::<#self_ty>()
+            #[allow(unused_imports)]
+            use #private::{FromDefault as _, FromStored as _};
+            (&#private::WithoutSetup::<#self_ty>::NEW).make(ctx)
         };
         let function = function(at, body);
         quote!(#cfg #function)
     });
     quote!(#(#own)* #default)
+}
+
+/// What is stored of the instance, for its setup.
+fn load(private: &TokenStream, at: Span, stored: &Type) -> TokenStream {
+    let ctx = quote_spanned!(at=> ctx);
+    let load = {
+        let at = hygienic_at(stored);
+        let private = at_place(private, at);
+        quote_spanned!(at=> #private::load_stored::<Self>(::core::clone::Clone::clone(&#ctx)).await)
+    };
+    quote_spanned! {at=>
+        let stored = match #load {
+            ::core::result::Result::Ok(stored) => stored,
+            ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
+        };
+    }
+}
+
+/// Whether instances keep anything: trays, what durable routes wait for, durable fields.
+pub(super) fn needs_store(Target { private, .. }: &Target) -> TokenStream {
+    quote! {
+        fn needs_store() -> ::core::primitive::bool {
+            #[allow(unused_imports)]
+            use #private::{IsDurable as _, IsNotDurable as _};
+            #private::needs_store::<Self>((&#private::WithoutSetup::<Self>::NEW).is_durable())
+        }
+    }
 }
 
 pub(super) fn teardown(private: &TokenStream, teardowns: &[Hook]) -> TokenStream {

@@ -4,19 +4,27 @@
 //! argument's type, about a return value at the return type, about a future at the method's name.
 
 mod authorizer;
+mod durable_struct;
 mod handler;
 mod hooks;
+mod inbox;
 mod options;
+mod route;
 mod stub;
+mod tray_struct;
+mod trays;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Ident, LitStr, Type};
 
-use crate::model::{Api, Consumed, Handler, Route, RouteAuth, Target, Verb};
+use crate::model::{Api, Consumed, Target};
 
+pub(crate) use durable_struct::{durable, durable_stub};
+pub(crate) use inbox::inbox;
 pub(crate) use stub::stub;
+pub(crate) use tray_struct::{tray, tray_stub};
 
 /// The implementation of `PinnedApi` and the registration.
 pub(crate) fn implementation(api: &Api) -> TokenStream {
@@ -39,8 +47,12 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
         handler
             .routes
             .iter()
-            .map(|route| route_entry(private, handler, route))
+            .map(|route| route::entry(private, handler, route))
     });
+    let trays = trays::table(private, &api.trays);
+    let tray_glue = api.trays.iter().map(|tray| trays::glue(private, tray));
+    let constants = api.trays.iter().map(|tray| trays::constant(private, tray));
+    let needs_store = hooks::needs_store(target);
     let setup = hooks::setup(target, &api.setups);
     let teardown = hooks::teardown(private, &api.teardowns);
     let stats = hooks::stats(private, &api.stats);
@@ -56,6 +68,8 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
             impl #impl_generics #self_ty #where_clause {
                 #(#authorizers)*
                 #(#handlers)*
+                #(#tray_glue)*
+                #(#constants)*
             }
 
             impl #impl_generics #private::PinnedApi for #self_ty #where_clause {
@@ -63,6 +77,8 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
                 const PACKAGE: &'static ::core::primitive::str = ::core::env!("CARGO_PKG_NAME");
                 const OPTIONS: #private::DeclaredOptions = #options;
                 const ROUTES: &'static [#private::Route] = &[#(#routes),*];
+                #trays
+                #needs_store
                 #setup
                 #teardown
                 #stats
@@ -129,62 +145,6 @@ fn registration(target: &Target) -> TokenStream {
             )
         }
     }
-}
-
-fn route_entry(private: &TokenStream, handler: &Handler, route: &Route) -> TokenStream {
-    let Route {
-        verb,
-        path,
-        auth,
-        cfg,
-    } = route;
-    let verb = variant(*verb);
-    let name = plain_name(&handler.ident);
-    let glue = handler_glue(&handler.ident);
-    let auth_fn = match auth.authorizer() {
-        Some(authorizer) => {
-            let glue = authorizer_glue(authorizer);
-            quote!(::core::option::Option::Some(Self::#glue))
-        }
-        None => quote!(::core::option::Option::None),
-    };
-    let auth = match auth {
-        RouteAuth::Default(authorizer) => {
-            let authorizer = plain_name(authorizer);
-            quote!(Default(#authorizer))
-        }
-        RouteAuth::Named(authorizer) => {
-            let authorizer = plain_name(authorizer);
-            quote!(Named(#authorizer))
-        }
-        RouteAuth::Public => quote!(Public),
-        RouteAuth::Open => quote!(Open),
-    };
-    quote! {
-        #cfg
-        #private::Route::new(
-            #private::RouteSpec::new(
-                #private::Method::#verb,
-                #path,
-                #private::RouteAuth::#auth,
-                #name,
-            ),
-            #auth_fn,
-            Self::#glue,
-        )
-    }
-}
-
-fn variant(verb: Verb) -> Ident {
-    let name = match verb {
-        Verb::Get => "Get",
-        Verb::Post => "Post",
-        Verb::Put => "Put",
-        Verb::Delete => "Delete",
-        Verb::Patch => "Patch",
-        Verb::WebSocket => "WebSocket",
-    };
-    Ident::new(name, Span::call_site())
 }
 
 /// The name without `r#`, as routes and metrics show it.
@@ -273,7 +233,7 @@ mod tests {
             "Method :: Get , \"/value\" , :: pinned :: __private :: RouteAuth :: Open , \"read\"",
             "inventory :: submit !",
             "use route :: get as _",
-            "default_setup :: < Counter >",
+            "WithoutSetup :: < Counter > :: NEW",
         ] {
             assert!(text.contains(expected), "{expected} is missing in {text}");
         }
@@ -298,6 +258,50 @@ mod tests {
         );
         assert!(text.contains("# [cfg (windows)] let"), "{text}");
         assert!(!text.contains("inventory"), "{text}");
+    }
+
+    #[test]
+    fn a_tray_has_a_table_entry_and_a_constant() {
+        let text = expansion(
+            quote!(crate = ::pinned),
+            quote! {
+                impl Lane {
+                    #[cfg(unix)]
+                    #[tray(map, on_close = Self::closed, on_open = Self::opened, on_close = Self::closed)]
+                    pub async fn r#type(this: Instance<Self>, item: u64, dispatch: Dispatch<Work>) {}
+                    async fn opened(this: Instance<Self>, tray: TrayHandle<Work>) {}
+                    async fn closed(this: Instance<Self>, tray: TrayHandle<Work>) {}
+                }
+            },
+        );
+        for expected in [
+            "pub const TYPE : :: pinned :: __private :: MappedTray < Self , Work >",
+            "DeclaredTray :: < Self , Work > :: map (\"type\" , false , Self :: __pinned_tray_type ,",
+            "open : :: core :: option :: Option :: None",
+            "close : :: core :: option :: Option :: Some (Self :: __pinned_tray_type_close_0)",
+            "open : :: core :: option :: Option :: Some (Self :: __pinned_tray_type_open_1)",
+            "needs_store",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+        // The entry, the handler's glue, that of three hooks, the constant, the import, the method itself.
+        assert_eq!(text.matches("# [cfg (unix)]").count(), 8, "{text}");
+        assert!(!text.contains("# [tray"), "{text}");
+    }
+
+    #[test]
+    fn after_a_mistake_the_constant_of_a_tray_is_still_there() {
+        let text = expansion(
+            quote!(crate = ::pinned),
+            quote! {
+                impl Lane {
+                    #[tray(always_open)]
+                    async fn work(&mut self, dispatch: Dispatch<Work>) {}
+                }
+            },
+        );
+        assert_eq!(text.matches("compile_error").count(), 3, "{text}");
+        assert!(text.contains("const WORK"), "{text}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub(super) fn declared(private: &TokenStream, options: &[DeclaredOption]) -> Tok
         let value = match value {
             OptionValue::Millis(millis) => quote!(#private::Duration::from_millis(#millis)),
             OptionValue::Count(count) => quote!(#count),
+            OptionValue::Integer(number) => quote!(#number),
             OptionValue::Flag(flag) => quote!(#flag),
             OptionValue::Text(text) => quote!(#text),
         };

@@ -3,11 +3,12 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::in_a_scope;
-use crate::model::Target;
+use super::{in_a_scope, trays};
+use crate::model::{Api, Target};
 
-/// `PinnedApi` for the struct of a block with mistakes.
-pub(crate) fn stub(target: &Target) -> TokenStream {
+/// `PinnedApi` for the struct of a block with mistakes, and the constants of its trays.
+pub(crate) fn stub(api: &Api) -> TokenStream {
+    let target = &api.target;
     let Target {
         private,
         self_ty,
@@ -15,9 +16,14 @@ pub(crate) fn stub(target: &Target) -> TokenStream {
         ..
     } = target;
     let (impl_generics, _, where_clause) = generics.split_for_impl();
+    let constants = api.trays.iter().map(|tray| trays::constant(private, tray));
     in_a_scope(
         target,
         quote! {
+            impl #impl_generics #self_ty #where_clause {
+                #(#constants)*
+            }
+
             impl #impl_generics #private::PinnedApi for #self_ty #where_clause {
                 const NAMESPACE: ::core::option::Option<&'static ::core::primitive::str> =
                     ::core::option::Option::None;

@@ -6,6 +6,7 @@ use syn::{Attribute, Ident, Meta, Path};
 
 use super::cfg::CfgAttr;
 use super::route::RouteArguments;
+use super::tray::TrayArguments;
 use crate::errors::Errors;
 use crate::model::{Cfg, Verb};
 
@@ -29,6 +30,7 @@ pub(crate) enum Annotation {
     Teardown,
     Authorize,
     Stats,
+    Tray(TrayArguments),
     /// None of ours, although its module is: the mistake is already recorded.
     Unknown,
 }
@@ -78,6 +80,7 @@ fn take(meta: &Meta, cfg: &Cfg, taken: &mut Vec<Annotated>, errors: &mut Errors)
             verb,
             arguments: errors.keep(route_arguments(meta)),
         },
+        Recognized::Tray => Annotation::Tray(TrayArguments::read(meta, errors)),
         Recognized::Plain(annotation) => {
             if let Meta::List(_) | Meta::NameValue(_) = meta {
                 let path = written(meta.path());
@@ -115,6 +118,7 @@ enum Recognized {
     No,
     Unknown(String),
     Route(Verb),
+    Tray,
     Plain(Annotation),
 }
 
@@ -142,6 +146,10 @@ fn recognize(path: &Path) -> Recognized {
         _ => match last.as_str() {
             "authorize" => Recognized::Plain(Annotation::Authorize),
             "stats" => Recognized::Plain(Annotation::Stats),
+            "tray" if before.is_empty() => Recognized::Tray,
+            "tray" => Recognized::Unknown(
+                "`tray` needs no path and no import: write `#[tray]`".to_owned(),
+            ),
             _ => Recognized::No,
         },
     }

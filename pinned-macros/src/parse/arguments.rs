@@ -1,10 +1,11 @@
 //! The arguments of `#[pinned_api]`: `"/namespace", option = value, crate = path`.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Ident, LitStr, Path, Token};
 
+use super::options::split_at_commas;
 use crate::errors::Errors;
 
 /// The arguments as written.
@@ -80,24 +81,6 @@ fn parse_argument(input: ParseStream<'_>, first: bool) -> syn::Result<Argument> 
     }
     let value = input.parse()?;
     Ok(Argument::Option(OptionArgument { name, value }))
-}
-
-/// One stream for each argument; a trailing comma adds none.
-fn split_at_commas(arguments: TokenStream) -> Vec<TokenStream> {
-    let mut parts = Vec::new();
-    let mut part = Vec::new();
-    for tree in arguments {
-        match &tree {
-            TokenTree::Punct(comma) if comma.as_char() == ',' => {
-                parts.push(part.drain(..).collect());
-            }
-            _ => part.push(tree),
-        }
-    }
-    if !part.is_empty() {
-        parts.push(part.into_iter().collect());
-    }
-    parts
 }
 
 #[cfg(test)]

@@ -25,23 +25,23 @@ pub(crate) enum BlockItem {
 /// A method with its body as written.
 pub(crate) struct Method {
     pub(crate) attributes: Vec<Attribute>,
-    visibility: Visibility,
+    pub(crate) visibility: Visibility,
     defaultness: Option<Token![default]>,
     pub(crate) signature: Signature,
     body: TokenStream,
 }
 
 /// Reads the annotated item, or says what it is instead of an impl block.
-pub(crate) fn parse_block(item: TokenStream) -> syn::Result<Block> {
+pub(crate) fn parse_block(attribute: &str, item: TokenStream) -> syn::Result<Block> {
     let item = flattened(item);
     let mut trees: Vec<TokenTree> = item.clone().into_iter().collect();
     let body = match trees.pop() {
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => group,
-        _ => return Err(not_an_impl(item)),
+        _ => return Err(not_an_impl(attribute, item)),
     };
     let header_tokens: TokenStream = trees.into_iter().collect();
     let Ok(header) = syn::parse2::<ItemImpl>(quote!(#header_tokens {})) else {
-        return Err(not_an_impl(item));
+        return Err(not_an_impl(attribute, item));
     };
     let (inner_attributes, items) = parse_body.parse2(body.stream())?;
     Ok(Block {
@@ -108,10 +108,10 @@ fn stands_before_fn(ahead: ParseStream<'_>) -> bool {
     }
 }
 
-fn not_an_impl(item: TokenStream) -> syn::Error {
+fn not_an_impl(attribute: &str, item: TokenStream) -> syn::Error {
     let advice = |what: &str, name: &str| {
         format!(
-            "`#[pinned_api]` stands on an inherent impl block, not on {what}: \
+            "`#[{attribute}]` stands on an inherent impl block, not on {what}: \
              move it to `impl {name} {{ .. }}`"
         )
     };
@@ -171,7 +171,7 @@ mod tests {
     use super::{BlockItem, parse_block};
 
     fn refusal(item: proc_macro2::TokenStream) -> String {
-        parse_block(item)
+        parse_block("pinned_api", item)
             .err()
             .expect("not an impl block")
             .to_string()
@@ -191,7 +191,7 @@ mod tests {
                 pub type X = u8;
             }
         };
-        let block = parse_block(source.clone()).unwrap();
+        let block = parse_block("pinned_api", source.clone()).unwrap();
         assert_eq!(block.to_token_stream().to_string(), source.to_string());
         let methods = block
             .items

@@ -4,15 +4,21 @@ mod annotation;
 mod arguments;
 mod block;
 mod cfg;
+mod inbox;
+mod options;
 mod route;
+mod tray;
 
 pub(crate) use annotation::{Annotated, Annotation, take_annotations, written};
 pub(crate) use arguments::{ApiArguments, OptionArgument};
 pub(crate) use block::{Block, BlockItem, Method, parse_block};
 pub(crate) use cfg::conditions_of;
+pub(crate) use inbox::InboxArguments;
+pub(crate) use options::{Helper, Setting};
 pub(crate) use route::{AuthArgument, RouteArguments};
+pub(crate) use tray::{Half, HookArgument, TrayArguments};
 
-use syn::{GenericArgument, PathArguments, PathSegment, Type};
+use syn::{Attribute, GenericArgument, PathArguments, PathSegment, Type};
 
 /// The type without the invisible groups that macro variables leave around it.
 pub(crate) fn ungrouped(mut ty: &Type) -> &Type {
@@ -20,6 +26,14 @@ pub(crate) fn ungrouped(mut ty: &Type) -> &Type {
         ty = &group.elem;
     }
     ty
+}
+
+/// The doc comments among the attributes.
+pub(crate) fn docs_of(attributes: &[Attribute]) -> Vec<Attribute> {
+    let docs = attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("doc"));
+    docs.cloned().collect()
 }
 
 /// The last segment of a plain path type.

@@ -1,4 +1,4 @@
-//! The arguments of `#[route::*]`: `("/path", auth = none | Self::other)`.
+//! The arguments of `#[route::*]`: `("/path", auth = none | Self::other, durable)`.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -10,6 +10,8 @@ use syn::{Expr, Ident, LitStr, Token};
 pub(crate) struct RouteArguments {
     pub(crate) path: LitStr,
     pub(crate) auth: Option<AuthArgument>,
+    /// The word `durable`.
+    pub(crate) durable: Option<Ident>,
 }
 
 /// The value of `auth = ..`.
@@ -29,23 +31,37 @@ impl Parse for RouteArguments {
         }
         let path = input.parse()?;
         let mut auth = None;
+        let mut durable = None;
         while !input.is_empty() {
             input.parse::<Token![,]>()?;
             if input.is_empty() {
                 break;
             }
             let name = input.call(Ident::parse_any)?;
-            if name != "auth" {
-                let message = format!("unknown route option `{name}`; the only one is `auth`");
+            let twice = if name == "auth" {
+                input.parse::<Token![=]>()?;
+                auth.replace(AuthArgument::parse(input)?).is_some()
+            } else if name == "durable" {
+                if input.peek(Token![=]) {
+                    let message = "`durable` stands alone: write `durable`, or leave it out";
+                    return Err(input.error(message));
+                }
+                durable.replace(name.clone()).is_some()
+            } else {
+                let message =
+                    format!("unknown route option `{name}`; there are `auth` and `durable`");
+                return Err(syn::Error::new(name.span(), message));
+            };
+            if twice {
+                let message = format!("`{name}` is given twice");
                 return Err(syn::Error::new(name.span(), message));
             }
-            input.parse::<Token![=]>()?;
-            let value = AuthArgument::parse(input)?;
-            if auth.replace(value).is_some() {
-                return Err(syn::Error::new(name.span(), "`auth` is given twice"));
-            }
         }
-        Ok(Self { path, auth })
+        Ok(Self {
+            path,
+            auth,
+            durable,
+        })
     }
 }
 

@@ -120,21 +120,10 @@ fn receiver<'a>(
         Some(FnArg::Typed(first))
             if last_segment(&first.ty).is_some_and(|s| s.ident == "Instance") =>
         {
-            let of = argument_of(&first.ty, "Instance");
-            if !of.is_some_and(|of| is_self(of, self_ty)) {
-                errors.at(
-                    &first.ty,
-                    "the receiver of a handler is its own instance: write `this: Instance<Self>`",
-                );
-                return ReceiverSyntax::Refused;
+            match own_instance("a handler", first, self_ty, errors) {
+                true => ReceiverSyntax::Instance,
+                false => ReceiverSyntax::Refused,
             }
-            if !matches!(&*first.pat, Pat::Ident(_) | Pat::Wild(_)) {
-                errors.at(
-                    &first.pat,
-                    "the instance needs a plain name: write `this: Instance<Self>`",
-                );
-            }
-            ReceiverSyntax::Instance
         }
         _ => {
             let name = signature.ident.unraw();
@@ -147,8 +136,32 @@ fn receiver<'a>(
     }
 }
 
+/// `this: Instance<Self>`, known to be an `Instance` of something.
+pub(super) fn own_instance(
+    what: &str,
+    argument: &PatType,
+    self_ty: &Type,
+    errors: &mut Errors,
+) -> bool {
+    let of = argument_of(&argument.ty, "Instance");
+    if !of.is_some_and(|of| is_self(of, self_ty)) {
+        errors.at(
+            &argument.ty,
+            format!("the receiver of {what} is its own instance: write `this: Instance<Self>`"),
+        );
+        return false;
+    }
+    if !matches!(&*argument.pat, Pat::Ident(_) | Pat::Wild(_)) {
+        errors.at(
+            &argument.pat,
+            "the instance needs a plain name: write `this: Instance<Self>`",
+        );
+    }
+    true
+}
+
 /// `Self`, or the type of the block as written there.
-fn is_self(ty: &Type, self_ty: &Type) -> bool {
+pub(super) fn is_self(ty: &Type, self_ty: &Type) -> bool {
     let text = |ty: &Type| ungrouped(ty).to_token_stream().to_string();
     let written = text(ty);
     written == "Self" || written == text(self_ty)
@@ -231,6 +244,13 @@ fn is_socket(ty: &Type) -> bool {
 fn lower_route(route: &RouteSyntax<'_>, roles: &Roles<'_>, errors: &mut Errors) -> Option<Route> {
     let arguments = route.arguments?;
     path::check(&arguments.path, errors);
+    if let (Verb::WebSocket, Some(word)) = (route.verb, &arguments.durable) {
+        errors.at(
+            word,
+            "a WebSocket cannot be durable, because it has no single answer to hold back: remove `durable`, and \
+             await `this.context().frontier()?.wait()` before a message that promises something",
+        );
+    }
     let auth = match (&arguments.auth, &roles.authorize) {
         (Some(AuthArgument::None), _) => RouteAuth::Public,
         (Some(AuthArgument::Function(name)), _) => RouteAuth::Named(name.clone()),
@@ -241,12 +261,13 @@ fn lower_route(route: &RouteSyntax<'_>, roles: &Roles<'_>, errors: &mut Errors) 
         verb: route.verb,
         path: arguments.path.clone(),
         auth,
+        durable: arguments.durable.is_some(),
         cfg: route.cfg.clone(),
     })
 }
 
 /// A receiver as one writes it.
-fn tidy(tokens: &TokenStream) -> String {
+pub(super) fn tidy(tokens: &TokenStream) -> String {
     let text = tokens.to_string();
     [
         ("& ", "&"),

@@ -11,14 +11,22 @@
 //! | `hooks` | setup, teardown, stats |
 //! | `authorizer` | `#[authorize]` and `auth = Self::other` |
 //! | `handler` | receivers and sockets |
+//! | `tray` | `#[tray]` and its hooks |
 //! | `arguments` | what a handler takes and returns |
 //! | `path` | one route's path |
 //! | `table` | the paths of a block together |
+//! | `fields` | what the derives stand on |
+//! | `tray_struct` | `#[derive(Tray)]` |
+//! | `durable_struct` | `#[derive(Durable)]` |
+//! | `inbox` | `#[inbox]` |
 
 mod arguments;
 mod authorizer;
+mod durable_struct;
+mod fields;
 mod handler;
 mod hooks;
+mod inbox;
 mod namespace;
 mod options;
 mod path;
@@ -26,6 +34,12 @@ mod roles;
 mod shape;
 mod table;
 mod target;
+mod tray;
+mod tray_struct;
+
+pub(crate) use durable_struct::lower as lower_durable_struct;
+pub(crate) use inbox::lower as lower_inbox;
+pub(crate) use tray_struct::lower as lower_tray_struct;
 
 use proc_macro2::Span;
 
@@ -86,7 +100,7 @@ pub(crate) fn lower(
     let setups = roles
         .setups
         .iter()
-        .filter_map(|m| hooks::setup(m, errors))
+        .filter_map(|m| hooks::setup(m, &target.self_ty, errors))
         .collect();
     let teardowns = roles
         .teardowns
@@ -105,6 +119,12 @@ pub(crate) fn lower(
         .filter_map(|handler| handler::lower(handler, &target.self_ty, &roles, errors))
         .collect();
     table::check(&handlers, errors);
+    let trays = roles
+        .trays
+        .iter()
+        .filter_map(|tray| tray::lower(tray, &methods, &target.self_ty, errors))
+        .collect();
+    let trays = tray::check_names(trays, errors);
 
     Api {
         target,
@@ -115,6 +135,7 @@ pub(crate) fn lower(
         stats,
         authorizers,
         handlers,
+        trays,
     }
 }
 

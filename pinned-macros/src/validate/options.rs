@@ -11,10 +11,11 @@ use crate::parse::OptionArgument;
 
 /// What an option takes.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Duration,
     PositiveDuration,
     Count { at_least: usize },
+    Integer,
     Flag,
     Text,
 }
@@ -33,6 +34,9 @@ const OPTIONS: [(&str, Kind); 10] = [
     ("env", Kind::Text),
 ];
 
+/// What to do about an option of a block that is no literal.
+const COMPUTED: &str = "; for a computed value set `HostOptions` where the struct is mounted";
+
 pub(super) fn lower(arguments: &[OptionArgument], errors: &mut Errors) -> Vec<DeclaredOption> {
     let mut seen: Vec<&Ident> = Vec::new();
     let mut options = Vec::new();
@@ -46,7 +50,7 @@ pub(super) fn lower(arguments: &[OptionArgument], errors: &mut Errors) -> Vec<De
             continue;
         }
         seen.push(name);
-        match read(value, *kind) {
+        match read(value, *kind, COMPUTED) {
             Ok(value) => options.push(DeclaredOption {
                 name: name.clone(),
                 value,
@@ -68,7 +72,8 @@ fn unknown(name: &Ident) -> String {
     )
 }
 
-fn read(value: &Expr, kind: Kind) -> Result<OptionValue, String> {
+/// The value of an option; `computed` says what to do about one that is no literal.
+pub(super) fn read(value: &Expr, kind: Kind, computed: &str) -> Result<OptionValue, String> {
     match (kind, literal(value)) {
         (Kind::Duration | Kind::PositiveDuration, Some(Lit::Str(text))) => {
             let millis = durations::parse_millis(&text.value())
@@ -96,21 +101,32 @@ fn read(value: &Expr, kind: Kind) -> Result<OptionValue, String> {
             Err("cannot be empty: leave the option out".to_owned())
         }
         (Kind::Text, Some(Lit::Str(text))) => Ok(OptionValue::Text(text.value())),
-        _ => Err(expected(value, kind)),
+        (Kind::Integer, _) => match integer(value) {
+            Some(number) => Ok(OptionValue::Integer(number)),
+            None => Err(expected(value, kind, computed)),
+        },
+        _ => Err(expected(value, kind, computed)),
     }
 }
 
-fn expected(value: &Expr, kind: Kind) -> String {
+/// A whole number, which may be negative.
+fn integer(value: &Expr) -> Option<i64> {
+    let text = value.to_token_stream().to_string().replace(['_', ' '], "");
+    text.parse().ok()
+}
+
+fn expected(value: &Expr, kind: Kind, computed: &str) -> String {
     let takes = match kind {
         Kind::Duration | Kind::PositiveDuration => "a duration such as `\"5m\"`",
         Kind::Count { .. } => "a whole number such as `100`",
+        Kind::Integer => "a whole number that fits `i64`",
         Kind::Flag => "`true` or `false`",
         Kind::Text => "a string such as `\"production\"`",
     };
     let hint = match value {
         Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => "; it cannot be negative",
         Expr::Lit(_) => "",
-        _ => "; for a computed value set `HostOptions` where the struct is mounted",
+        _ => computed,
     };
     let found = value.to_token_stream().to_string().replace("- ", "-");
     format!("takes {takes}, not `{found}`{hint}")
@@ -129,29 +145,33 @@ fn literal(value: &Expr) -> Option<&Lit> {
 mod tests {
     use syn::parse_quote;
 
-    use super::{Kind, OptionValue, lower, read};
+    use super::{COMPUTED, Kind, OptionValue, lower, read};
     use crate::errors::Errors;
     use crate::parse::OptionArgument;
 
     fn message(value: syn::Expr, kind: Kind) -> String {
-        read(&value, kind).expect_err("refused")
+        read(&value, kind, COMPUTED).expect_err("refused")
     }
 
     #[test]
     fn values_are_read() {
-        let duration = read(&parse_quote!("1m"), Kind::PositiveDuration);
+        let duration = read(&parse_quote!("1m"), Kind::PositiveDuration, COMPUTED);
         assert_eq!(duration, Ok(OptionValue::Millis(60_000)));
         assert_eq!(
-            read(&parse_quote!("0s"), Kind::Duration),
+            read(&parse_quote!("0s"), Kind::Duration, COMPUTED),
             Ok(OptionValue::Millis(0))
         );
-        let count = read(&parse_quote!(10_000usize), Kind::Count { at_least: 1 });
+        let count = read(
+            &parse_quote!(10_000usize),
+            Kind::Count { at_least: 1 },
+            COMPUTED,
+        );
         assert_eq!(count, Ok(OptionValue::Count(10_000)));
         assert_eq!(
-            read(&parse_quote!(false), Kind::Flag),
+            read(&parse_quote!(false), Kind::Flag, COMPUTED),
             Ok(OptionValue::Flag(false))
         );
-        let text = read(&parse_quote!("eu"), Kind::Text);
+        let text = read(&parse_quote!("eu"), Kind::Text, COMPUTED);
         assert_eq!(text, Ok(OptionValue::Text("eu".to_owned())));
     }
 

@@ -6,7 +6,9 @@ use syn::ext::IdentExt;
 use super::AnnotatedMethod;
 use crate::errors::Errors;
 use crate::model::{Cfg, Verb};
-use crate::parse::{Annotated, Annotation, Method, RouteArguments, conditions_of, written};
+use crate::parse::{
+    Annotated, Annotation, Method, RouteArguments, TrayArguments, conditions_of, written,
+};
 
 /// The methods of a block by what their attributes make of them.
 #[derive(Default)]
@@ -15,6 +17,7 @@ pub(super) struct Roles<'a> {
     pub(super) setups: Vec<Role<'a>>,
     pub(super) teardowns: Vec<Role<'a>>,
     pub(super) stats: Vec<Role<'a>>,
+    pub(super) trays: Vec<TraySyntax<'a>>,
     /// The default authorizer; a second one is already recorded.
     pub(super) authorize: Option<Role<'a>>,
 }
@@ -34,6 +37,14 @@ pub(super) struct HandlerSyntax<'a> {
     /// The conditions of the method.
     pub(super) cfg: Cfg,
     pub(super) routes: Vec<RouteSyntax<'a>>,
+}
+
+/// A method with its tray attribute.
+pub(super) struct TraySyntax<'a> {
+    pub(super) method: &'a Method,
+    pub(super) arguments: &'a TrayArguments,
+    /// The conditions of the method and of the attribute.
+    pub(super) cfg: Cfg,
 }
 
 /// A route attribute.
@@ -67,7 +78,7 @@ pub(super) fn assign<'a>(methods: &'a [AnnotatedMethod<'a>], errors: &mut Errors
             path: &first.path,
             cfg: method_cfg.and_all(&first.cfg),
         };
-        match first.annotation {
+        match &first.annotation {
             Annotation::Route { .. } => roles.handlers.push(HandlerSyntax {
                 method,
                 routes: known.iter().filter_map(|a| route(a, &method_cfg)).collect(),
@@ -77,6 +88,11 @@ pub(super) fn assign<'a>(methods: &'a [AnnotatedMethod<'a>], errors: &mut Errors
             Annotation::Teardown => roles.teardowns.push(role),
             Annotation::Stats => roles.stats.push(role),
             Annotation::Authorize => authorizers.push(role),
+            Annotation::Tray(arguments) => roles.trays.push(TraySyntax {
+                method,
+                arguments,
+                cfg: role.cfg,
+            }),
             Annotation::Unknown => {}
         }
     }

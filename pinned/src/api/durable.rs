@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 use super::context::Context;
 use super::definition::PinnedApi;
 use super::lifespan::{SetupByDefault, SetupError};
+use super::route::RouteSpec;
 use crate::durability::StoreError;
 use crate::error::BoxError;
 use crate::tray::link::{Link, OwnRow, own_row};
-use crate::tray::{Field, Image, Persistent, TrayError, entries_of};
+use crate::tray::{Field, Image, InitialByDefault, Keepable, Persistent, TrayError, entries_of};
 
 /// A hosted struct with [`Persistent`] fields.
 ///
@@ -67,16 +68,66 @@ pub trait DurableByDefault: Durable {
 
 /// A field that may stand on an instance itself: [`Persistent`].
 #[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a durable field of a hosted struct",
-    label = "not a `Persistent<T>`",
-    note = "queues and outboxes stand in trays"
-)]
 pub trait OwnField: Field {
     #[doc(hidden)]
     fn attach_to(&mut self, place: OwnPlace);
     #[doc(hidden)]
     fn load(&mut self, stored: Option<&RawValue>) -> Result<(), BoxError>;
+}
+
+/// The same as `#[derive(Durable)]` declares it.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a durable field of a hosted struct",
+    label = "not a `Persistent<T>`",
+    note = "make it `Persistent<T>`; queues and outboxes stand in trays"
+)]
+pub trait OwnDeclared {
+    /// The field of a new instance.
+    fn declared() -> Self;
+
+    /// The field without its type.
+    fn as_own(&mut self) -> &mut dyn OwnField;
+}
+
+/// The same with `#[durable(initial = ..)]`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a durable field of a hosted struct",
+    label = "not a `Persistent<T>`",
+    note = "make it `Persistent<T>`; queues and outboxes stand in trays"
+)]
+pub trait OwnInitial {
+    /// What it holds.
+    type Value;
+
+    /// The field of a new instance, which holds what `initial` gives.
+    fn with_initial(initial: fn() -> Self::Value) -> Self;
+
+    /// The field without its type.
+    fn as_own(&mut self) -> &mut dyn OwnField;
+}
+
+impl<T: Keepable + InitialByDefault> OwnDeclared for Persistent<T> {
+    fn declared() -> Self {
+        Self::declared(T::initial)
+    }
+
+    fn as_own(&mut self) -> &mut dyn OwnField {
+        self
+    }
+}
+
+impl<T: Keepable> OwnInitial for Persistent<T> {
+    type Value = T;
+
+    fn with_initial(initial: fn() -> T) -> Self {
+        Self::declared(initial)
+    }
+
+    fn as_own(&mut self) -> &mut dyn OwnField {
+        self
+    }
 }
 
 /// A field's place in its instance's own row.
@@ -176,6 +227,12 @@ impl<T> FromDefault<T> for &WithoutSetup<T> {
         drop(ctx);
         async { Ok(T::by_default()) }.boxed()
     }
+}
+
+/// Whether instances of `T` keep anything: trays, durable fields, or effects that a durable route waits for.
+#[doc(hidden)]
+pub fn needs_store<T: PinnedApi>(is_durable: bool) -> bool {
+    is_durable || !T::TRAYS.is_empty() || T::routes().any(RouteSpec::is_durable)
 }
 
 /// Whether a struct has durable fields.

@@ -194,10 +194,3 @@ impl<T: Default> SetupByDefault for T {
         T::default()
     }
 }
-
-/// The setup of a block without `#[lifespan::setup]`.
-#[doc(hidden)]
-pub fn default_setup<T: PinnedApi + SetupByDefault>()
--> futures_util::future::BoxFuture<'static, Result<T, SetupError>> {
-    Box::pin(async { Ok(T::by_default()) })
-}

@@ -25,6 +25,8 @@ pub(crate) enum Held {
     Whole(TurnKind),
     /// Those it takes and gives back through its `Instance`.
     Taken(Arc<TakenTurns>),
+    /// The same, in work that a close waits for instead of cutting it off: it is told when there are no turns any more.
+    TakenToTheEnd(Arc<TakenTurns>),
 }
 
 /// How many turns of each kind a handler holds at the moment.
@@ -143,7 +145,9 @@ impl Scope {
         match &self.held {
             Held::Nothing => false,
             Held::Whole(held) => *held == kind,
-            Held::Taken(taken) => taken.counter(kind).load(Ordering::Acquire) > 0,
+            Held::Taken(taken) | Held::TakenToTheEnd(taken) => {
+                taken.counter(kind).load(Ordering::Acquire) > 0
+            }
         }
     }
 
@@ -202,7 +206,8 @@ pub(crate) fn refuse_wait_for_itself(seam: &Seam) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a handler, task or streaming body of `seam`'s instance runs here and now that takes turns as it needs them.
+/// Whether a handler, task or streaming body of `seam`'s instance runs here and now that takes turns as it needs them,
+/// and is cut off by its close.
 pub(crate) fn is_own_work(seam: &Seam) -> bool {
     CURRENT
         .try_with(|scope| matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam))
@@ -250,7 +255,11 @@ impl HoldMark {
     pub(crate) fn note(seam: &Seam, kind: TurnKind) -> Option<Self> {
         CURRENT
             .try_with(|scope| match &scope.held {
-                Held::Taken(taken) if same_instance(&scope.seam, seam) => Some(Arc::clone(taken)),
+                Held::Taken(taken) | Held::TakenToTheEnd(taken)
+                    if same_instance(&scope.seam, seam) =>
+                {
+                    Some(Arc::clone(taken))
+                }
                 _ => None,
             })
             .ok()

@@ -54,6 +54,23 @@ impl<V, E: Into<BoxError>> TrayReturn for Result<V, E> {
     }
 }
 
+/// `I` itself: the item in a handler's arguments.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the items of this tray are `{I}`, not `{Self}`",
+    label = "not what the tray works through",
+    note = "write `item: {I}`, or name another tray in `Dispatch<..>`"
+)]
+pub trait HandledItem<I> {
+    fn handled(item: I) -> Self;
+}
+
+impl<I> HandledItem<I> for I {
+    fn handled(item: I) -> Self {
+        item
+    }
+}
+
 /// One `#[tray]` of a block.
 #[doc(hidden)]
 pub struct DeclaredTray<T: 'static, W: Tray> {
@@ -134,15 +151,18 @@ impl<T: PinnedApi, W: Tray> TrayDeclaration for DeclaredTray<T, W> {
     fn bind(&self, TraySeam(seam): TraySeam) -> BoundTray {
         let handler = self.handler;
         let hooks = self.hooks.iter().map(|hook| Hook {
-            open: hook_of(Weak::clone(&seam), hook.open),
-            close: hook_of(Weak::clone(&seam), hook.close),
+            open: hook_of(Weak::clone(&seam), hook.open, Held::Taken),
+            // A close waits for it, and cuts nothing off there.
+            close: hook_of(Weak::clone(&seam), hook.close, Held::TakenToTheEnd),
         });
         BoundTray(Arc::new(Declared {
             name: self.name,
             form: self.form,
             hooks: hooks.collect(),
             handler: Arc::new(move |item, dispatch| {
-                on_instance(&seam, |instance| handler(instance, item, dispatch))
+                on_instance(&seam, Held::Taken, |instance| {
+                    handler(instance, item, dispatch)
+                })
             }),
         }))
     }
@@ -151,22 +171,23 @@ impl<T: PinnedApi, W: Tray> TrayDeclaration for DeclaredTray<T, W> {
 fn hook_of<T: PinnedApi, W: Tray>(
     seam: Weak<dyn InstanceSeam>,
     hook: Option<TrayHookFn<T, W>>,
+    held: fn(Arc<TakenTurns>) -> Held,
 ) -> Arc<dyn Fn(TrayHandle<W>) -> Ended + Send + Sync> {
     Arc::new(move |tray| match hook {
         None => futures_util::future::ready(Ok(())).boxed(),
-        Some(hook) => on_instance(&seam, |instance| hook(instance, tray)),
+        Some(hook) => on_instance(&seam, held, |instance| hook(instance, tray)),
     })
 }
 
 /// Runs the instance's own code, as whoever may take turns of it (as a handler with `this: Instance<Self>`).
 fn on_instance<T: PinnedApi>(
     seam: &Weak<dyn InstanceSeam>,
+    held: fn(Arc<TakenTurns>) -> Held,
     run: impl FnOnce(Instance<T>) -> Ended,
 ) -> Ended {
     let Some(seam) = seam.upgrade() else {
         return futures_util::future::ready(Err("the instance has ended".into())).boxed();
     };
-    let held = Held::Taken(Arc::<TakenTurns>::default());
-    let scope = Scope::new(Arc::clone(&seam), held, Origin::default());
+    let scope = Scope::new(Arc::clone(&seam), held(Arc::default()), Origin::default());
     scope.run(run(Instance::new(seam))).boxed()
 }

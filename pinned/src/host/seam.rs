@@ -101,14 +101,10 @@ impl InstanceSeam for Record {
     }
 
     fn abort(self: Arc<Self>) {
-        let mut state = self.lock();
         // Still constructing: nothing to abort yet (H11.9).
-        let job = match state.phase {
-            Phase::Cold => None,
-            _ => self.close_locked(&mut state, CloseKind::Cancelling),
-        };
-        drop(state);
-        self.launch(job);
+        if !matches!(self.lock().phase, Phase::Cold) {
+            self.close(CloseKind::Cancelling);
+        }
     }
 
     fn spawn(self: Arc<Self>, task: BoxFuture<'static, TaskEnd>) -> TaskHandle {

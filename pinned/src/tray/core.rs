@@ -60,6 +60,10 @@ pub(super) struct State<W> {
 /// Whether the one pump there may be is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pump {
+    /// The tray is being set up, and not in its directory yet: what its hooks admit waits, and so does a close.
+    Opening,
+    /// It is in its directory; the instance is not resident yet.
+    Standby,
     Idle,
     Running,
 }
@@ -69,12 +73,21 @@ impl<W: Tray> State<W> {
         Self {
             value,
             image,
-            pump: Pump::Idle,
+            pump: Pump::Opening,
             kicked: false,
             retirement: None,
             sealed: false,
             in_hand: None,
         }
+    }
+
+    /// Whether a retirement may be carried out now.
+    pub(super) fn is_at_rest(&self) -> bool {
+        matches!(self.pump, Pump::Standby | Pump::Idle)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.retirement.is_some_and(|retirement| retirement.ended)
     }
 
     /// Marks the row, and has the pump start once the segment stands (T13.3).
@@ -136,14 +149,14 @@ impl<W: Tray> Core<W> {
         let (outcome, start) = self.frontier.segment(|segment| {
             let mut state = self.enter()?;
             let state = &mut *state;
-            match catch_unwind(AssertUnwindSafe(|| changes(state, segment))) {
-                Ok(Ok(outcome)) => match self.stage(state, segment) {
-                    Ok(()) => Ok((outcome, self.takes_pump(state))),
-                    Err(error) => {
-                        self.roll_back(state);
-                        Err(error)
-                    }
-                },
+            let changed = catch_unwind(AssertUnwindSafe(|| {
+                let outcome = changes(state, segment)?;
+                // Values are written as JSON here, by code of the user's.
+                self.stage(state, segment)?;
+                Ok::<_, TrayError>(outcome)
+            }));
+            match changed {
+                Ok(Ok(outcome)) => Ok((outcome, self.takes_pump(state))),
                 Ok(Err(error)) => {
                     self.roll_back(state);
                     Err(error)

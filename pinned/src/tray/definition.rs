@@ -89,6 +89,11 @@ pub trait Tray: Sized + Send + 'static {
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what it works through",
+    label = "`TraySource` is not implemented",
+    note = "`#[tray(source)]` on the struct asks for `impl TraySource for {Self}`"
+)]
 pub trait TraySource: Sized + Send + 'static {
     /// What the tray's handler is given.
     type Item: Send + 'static;
@@ -109,6 +114,11 @@ pub trait TraySource: Sized + Send + 'static {
 }
 
 /// What runs when a tray opens and closes: `#[tray(lifecycle)]` on its struct asks for it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what runs when it opens and closes",
+    label = "`TrayLifecycle` is not implemented",
+    note = "`#[tray(lifecycle)]` on the struct asks for `impl TrayLifecycle for {Self}`"
+)]
 pub trait TrayLifecycle: Tray {
     /// Runs before the tray takes admissions or handles items.
     ///

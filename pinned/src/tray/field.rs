@@ -1,5 +1,7 @@
 //! What the fields of a tray have in common.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::entries::EntryText;
@@ -54,6 +56,93 @@ pub trait Field: Send + 'static {
     }
 }
 
+/// What a durable field may hold. It names a missing derive once, where its parts would each be missed.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be kept in a store",
+    label = "`{Self}`, or something in it, has no JSON form",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it; it owns its data, and is `Send`"
+)]
+pub trait Keepable: Serialize + DeserializeOwned + Send + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned + Send + 'static> Keepable for T {}
+
+/// A field as its tray declares it: what `#[derive(Tray)]` makes of its type.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a durable field",
+    label = "a tray cannot keep this",
+    note = "make it `Persistent<T>`, `PersistentQueue<T>` or `PersistentOutbox<T>`, or put `#[tray(skip)]` before a field \
+            that need not be kept and is `Default`"
+)]
+pub trait DeclaredField {
+    /// The field of a new row.
+    fn declared() -> Self;
+
+    /// The field without its type.
+    fn as_field(&mut self) -> &mut dyn Field;
+}
+
+/// A field whose declaration may say what it holds at first: [`Persistent`](crate::Persistent).
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no initial value to declare",
+    label = "`initial` goes with `Persistent<T>`",
+    note = "queues and outboxes are empty at first"
+)]
+pub trait InitialField {
+    /// What it holds.
+    type Value;
+
+    /// The field of a new row, which holds what `initial` gives.
+    fn with_initial(initial: fn() -> Self::Value) -> Self;
+
+    /// The field without its type.
+    fn as_field(&mut self) -> &mut dyn Field;
+}
+
+/// What a [`Persistent`](crate::Persistent) holds at first where nothing is said.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "nothing says what a new `Persistent<{Self}>` holds",
+    label = "`{Self}` is not `Default`",
+    note = "derive `Default` for `{Self}`, or write `#[tray(initial = ..)]` before the field (on a hosted struct \
+            `#[durable(initial = ..)]`)"
+)]
+pub trait InitialByDefault {
+    /// That value.
+    fn initial() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> InitialByDefault for T {
+    fn initial() -> Self {
+        T::default()
+    }
+}
+
+/// The value of a field that is not kept, in a new live tray or instance.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "nothing says what a field of type `{Self}` holds at first",
+    label = "not durable, and not `Default`",
+    note = "derive or implement `Default` for `{Self}`",
+    note = "a hosted struct may say `#[durable(setup)]` instead, and be built by its own \
+            `#[lifespan::setup] async fn setup(ctx: Context, stored: Stored<Self>) -> Self`"
+)]
+pub trait UnkeptField {
+    /// That value.
+    fn unkept() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> UnkeptField for T {
+    fn unkept() -> Self {
+        T::default()
+    }
+}
+
 /// What a field found in the row.
 #[doc(hidden)]
 #[derive(Debug, Default)]
@@ -100,7 +189,7 @@ impl KeyedCount {
 }
 
 /// The JSON text of a value.
-pub(crate) fn encode<T: serde::Serialize + ?Sized>(value: &T) -> Result<EntryText, BoxError> {
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<EntryText, BoxError> {
     Ok(serde_json::to_string(value)?.into())
 }
 

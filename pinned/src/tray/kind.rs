@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::core::{Core, Handler};
+use super::core::{Core, Handler, Pump};
 use super::definition::Tray;
 use super::error::TrayError;
 use super::handle::TrayHandle;
@@ -83,6 +83,8 @@ pub(crate) trait LiveTray: Send + Sync + 'static {
     fn key(&self) -> &TrayKey;
     /// Whether it is being closed or deleted.
     fn is_retiring(&self) -> bool;
+    /// It is in its directory.
+    fn listed(&self);
     /// Starts the pump of a tray that has work, or always looks for some (T10.8, T10.9).
     fn start(self: Arc<Self>);
     /// Resolves when its retirement has ended.
@@ -103,8 +105,20 @@ impl<W: Tray> LiveTray for Core<W> {
             .unwrap_or(false)
     }
 
+    fn listed(&self) {
+        let _ = self.look(|state| {
+            if state.pump == Pump::Opening {
+                state.pump = Pump::Standby;
+            }
+        });
+        self.changed.notify_waiters();
+    }
+
     fn start(self: Arc<Self>) {
         let started = self.segment(|state, _| {
+            if state.pump != Pump::Running {
+                state.pump = Pump::Idle;
+            }
             state.kicked = self.form.is_always_open() || state.image.marked();
             Ok(())
         });

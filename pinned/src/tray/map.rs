@@ -129,8 +129,10 @@ impl<W: Tray> TrayMap<W> {
                 None => Err("an admission runs once".into()),
             });
             match admitted {
-                // Closed in between, before the admission ran: the next one is the tray anew.
-                Err(TrayError::Closed(_)) if admission.is_some() => tray.deleted().await,
+                // Retired in between, before the admission ran: the next one is the tray anew.
+                Err(TrayError::Closed(_) | TrayError::Deleted(_)) if admission.is_some() => {
+                    tray.deleted().await;
+                }
                 outcome => return outcome,
             }
         }

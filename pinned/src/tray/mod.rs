@@ -32,8 +32,11 @@ mod persistent;
 mod pump;
 mod queue;
 mod reserved;
+mod response;
 mod retire;
 pub(crate) mod settings;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trays;
 
 pub use definition::{Tray, TrayLifecycle, TraySource};
@@ -42,11 +45,18 @@ pub(crate) use entries::{Image, entries_of};
 pub use error::TrayError;
 pub use field::Field;
 #[doc(hidden)]
-pub use field::{Changes, Hydrated, KeyedAdmission, KeyedCount};
+pub use field::{
+    Changes, DeclaredField, Hydrated, InitialField, KeyedAdmission, KeyedCount, UnkeptField,
+};
+pub(crate) use field::{InitialByDefault, Keepable};
 pub use handle::{AdmissionReturn, TrayHandle};
 pub use map::{MappedTray, SingleTray, TrayMap};
+#[doc(hidden)]
+pub use open::reopened;
 pub use outbox::PersistentOutbox;
 pub use persistent::Persistent;
+#[doc(hidden)]
+pub use queue::{DeclaredQueue, ItemQueue};
 pub use queue::{PersistentQueue, QueueError};
 pub use reserved::Outcome;
 #[doc(hidden)]

@@ -15,7 +15,7 @@ use super::handle::TrayHandle;
 use super::kind::Declared;
 use super::reserved;
 use super::trays::Trays;
-use crate::durability::{RowFilter, RowState, TrayKey};
+use crate::durability::{Doc, RowFilter, RowState, TrayKey};
 use crate::error::BoxError;
 
 /// Opens the tray, in the order of T9.7; the pump starts when the tray is in its directory.
@@ -25,35 +25,15 @@ pub(super) async fn open<W: Tray>(
     key: TrayKey,
     row: Option<RowState>,
 ) -> Result<Arc<Core<W>>, TrayError> {
-    let version = W::SETTINGS.version;
     let existed = row.is_some();
-    let mut value = W::declared();
-    let mut image = Image::default();
-    let mut restored = false;
-    // A dead claim to work must not bring the instance back for ever (T9.6).
-    let mut writes_blank = !existed;
-    if let Some(row) = row {
-        let entries = entries_of(&row.doc);
-        let malformed = |entry: &str, reason: String| TrayError::Malformed {
-            tray: key.clone(),
-            entry: entry.to_owned(),
-            reason,
-        };
-        let stored = reserved::version_of(&entries)
-            .map_err(|reason| malformed(reserved::VERSION, reason))?;
-        if stored == version {
-            reserved::check(&entries).map_err(|(entry, reason)| malformed(&entry, reason))?;
-            restored = true;
-            image = Image::restored(row.marked, entries);
-            hydrate(trays, &key, &mut value, &image).await?;
-        } else {
-            writes_blank = row.marked;
-        }
-    }
-    if !restored {
-        reserved::set_version(&mut image, version);
-        image.commit();
-    }
+    let Read {
+        mut value,
+        image,
+        restored,
+        stale_mark,
+        chunked,
+    } = read(&key, row)?;
+    load_chunks(trays, &key, &mut value, chunked).await?;
     let core = Core::new(
         key,
         declared.form,
@@ -68,40 +48,112 @@ pub(super) async fn open<W: Tray>(
     );
     // What hydration changed (T6.5), and a row that must be there.
     core.segment(|state, segment| {
-        if writes_blank {
+        // A dead claim to work must not bring the instance back for ever (T9.6).
+        if !existed || stale_mark {
             segment.stage(core.key.clone(), Some(state.image.to_state()));
         }
         Ok(())
     })?;
+    let opening = Opening(Some(&core));
     set_up(&core).await?;
+    opening.done();
     Ok(core)
 }
 
-async fn hydrate<W: Tray>(
+/// Gives the tray up unless it gets to its end: also where its caller goes away.
+struct Opening<'a, W: Tray>(Option<&'a Core<W>>);
+
+impl<W: Tray> Opening<'_, W> {
+    fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<W: Tray> Drop for Opening<'_, W> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0 {
+            core.give_up();
+        }
+    }
+}
+
+/// What a stored row makes of a tray.
+struct Read<W> {
+    value: W,
+    image: Image,
+    restored: bool,
+    /// It is marked, and of another version (T9.5).
+    stale_mark: bool,
+    /// What is still to be read of long queues.
+    chunked: Vec<(&'static str, (u64, u64))>,
+}
+
+/// A tray over its row, without the rows beside it.
+fn read<W: Tray>(key: &TrayKey, row: Option<RowState>) -> Result<Read<W>, TrayError> {
+    let malformed = |entry: &str, reason: String| TrayError::Malformed {
+        tray: key.clone(),
+        entry: entry.to_owned(),
+        reason,
+    };
+    let mut read = Read {
+        value: W::declared(),
+        image: Image::default(),
+        restored: false,
+        stale_mark: false,
+        chunked: Vec::new(),
+    };
+    let version = W::SETTINGS.version;
+    if let Some(row) = row {
+        let entries = entries_of(&row.doc);
+        let stored = reserved::version_of(&entries)
+            .map_err(|reason| malformed(reserved::VERSION, reason))?;
+        if stored == version {
+            reserved::check(&entries).map_err(|(entry, reason)| malformed(&entry, reason))?;
+            read.restored = true;
+            read.image = Image::restored(row.marked, entries);
+        } else {
+            read.stale_mark = row.marked;
+        }
+    }
+    if !read.restored {
+        reserved::set_version(&mut read.image, version);
+        read.image.commit();
+        return Ok(read);
+    }
+    let mut failed = None;
+    let Read {
+        value,
+        image,
+        chunked,
+        ..
+    } = &mut read;
+    value.fields(&mut |name, field| {
+        let stored = image.get(name).map(|text| raw(text));
+        match stored.transpose().and_then(|stored| field.hydrate(stored)) {
+            Ok(hydrated) => chunked.extend(hydrated.chunks.map(|range| (name, range))),
+            Err(error) => {
+                failed.get_or_insert_with(|| malformed(name, error.to_string()));
+            }
+        }
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(read),
+    }
+}
+
+/// Reads the rows that long queues have beside their tray's own.
+async fn load_chunks<W: Tray>(
     trays: &Arc<Trays>,
     key: &TrayKey,
     value: &mut W,
-    image: &Image,
+    chunked: Vec<(&'static str, (u64, u64))>,
 ) -> Result<(), TrayError> {
     let malformed = |entry: &str, error: BoxError| TrayError::Malformed {
         tray: key.clone(),
         entry: entry.to_owned(),
         reason: error.to_string(),
     };
-    let mut chunked = Vec::new();
-    let mut failed = None;
-    value.fields(&mut |name, field| {
-        let stored = image.get(name).map(|text| raw(text));
-        match stored.transpose().and_then(|stored| field.hydrate(stored)) {
-            Ok(hydrated) => chunked.extend(hydrated.chunks.map(|range| (name, range))),
-            Err(error) => {
-                failed.get_or_insert_with(|| malformed(name, error));
-            }
-        }
-    });
-    if let Some(error) = failed {
-        return Err(error);
-    }
     for (name, (from, to)) in chunked {
         let frontier = trays.frontier();
         let filter = RowFilter::tray(chunk_namespace(key, name));
@@ -129,6 +181,43 @@ async fn hydrate<W: Tray>(
     Ok(())
 }
 
+/// The row that a stored one comes to when it is opened and written again; for the fuzzers of stored rows.
+///
+/// # Errors
+///
+/// The row is not one of ours (T2.7).
+#[doc(hidden)]
+pub fn reopened<W: Tray>(stored: Doc) -> Result<Doc, TrayError> {
+    let key = TrayKey::new("fuzz", "~");
+    let row = RowState {
+        marked: true,
+        doc: stored,
+    };
+    let Read {
+        mut value,
+        mut image,
+        ..
+    } = read::<W>(&key, Some(row))?;
+    let mut failed = None;
+    value.fields(&mut |name, field| match field.changes() {
+        Ok(changes) => {
+            if let Some(entry) = changes.entry {
+                image.set(name, entry);
+            }
+            field.commit();
+        }
+        Err(source) => failed = Some((name, source)),
+    });
+    match failed {
+        None => Ok(image.to_state().doc),
+        Some((name, source)) => Err(TrayError::Encode {
+            tray: key,
+            entry: name.to_owned(),
+            source,
+        }),
+    }
+}
+
 fn raw(text: &str) -> Result<&RawValue, BoxError> {
     Ok(serde_json::from_str(text)?)
 }
@@ -136,9 +225,11 @@ fn raw(text: &str) -> Result<&RawValue, BoxError> {
 /// The tray's own lifecycle, then the hooks in their order; what has run is taken down again when a later one fails.
 async fn set_up<W: Tray>(core: &Arc<Core<W>>) -> Result<(), TrayError> {
     let handle = || TrayHandle::new(Arc::clone(core));
-    run(core, W::setup(handle())).await?;
+    run(core, || W::setup(handle())).await?;
     for (index, hook) in core.hooks.iter().enumerate() {
-        if let Err(error) = run(core, (hook.open)(handle())).await {
+        if let Err(error) = run(core, || (hook.open)(handle())).await {
+            // The hooks of the end cannot write it (T14.4).
+            core.give_up();
             core.tear_down_after(index).await;
             return Err(error);
         }
@@ -148,8 +239,9 @@ async fn set_up<W: Tray>(core: &Arc<Core<W>>) -> Result<(), TrayError> {
 
 async fn run<W: Tray>(
     core: &Core<W>,
-    setup: BoxFuture<'static, Result<(), BoxError>>,
+    setup: impl FnOnce() -> BoxFuture<'static, Result<(), BoxError>>,
 ) -> Result<(), TrayError> {
+    let setup = async move { setup().await };
     let ended = AssertUnwindSafe(setup).catch_unwind().await;
     let source: BoxError = match ended {
         Ok(Ok(())) => return Ok(()),

@@ -8,7 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::entries::EntryText;
-use super::field::{Changes, Field, Hydrated, encode, same_json};
+use super::field::{
+    Changes, DeclaredField, Field, Hydrated, InitialByDefault, InitialField, Keepable, encode,
+    same_json,
+};
 use super::link::Link;
 use super::mirror::Mirror;
 use crate::error::BoxError;
@@ -71,26 +74,16 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
         }
     }
 
-    /// The value.
-    pub fn get(&self) -> &T {
-        &self.value
-    }
-
     /// Puts `value` in the place of the one before.
     pub fn set(&mut self, value: T) {
         self.value = value;
         self.touch();
     }
 
-    /// Puts `value` in the place of the one before, and gives that.
-    pub fn replace(&mut self, value: T) -> T {
-        let before = std::mem::replace(&mut self.value, value);
-        self.touch();
-        before
-    }
-
     /// Changes the value in place.
     pub fn update<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
+        // Before the change: should it panic, what it left half done is taken back with its segment.
+        self.changed = true;
         let outcome = change(&mut self.value);
         self.touch();
         outcome
@@ -189,6 +182,28 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for Persistent<T> {
                 .and_then(|text| serde_json::from_str(text).ok());
             self.value = restored.unwrap_or_else(self.initial);
         }
+    }
+}
+
+impl<T: Keepable + InitialByDefault> DeclaredField for Persistent<T> {
+    fn declared() -> Self {
+        Self::declared(T::initial)
+    }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
+    }
+}
+
+impl<T: Keepable> InitialField for Persistent<T> {
+    type Value = T;
+
+    fn with_initial(initial: fn() -> T) -> Self {
+        Self::declared(initial)
+    }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
     }
 }
 

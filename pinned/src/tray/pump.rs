@@ -107,7 +107,7 @@ impl<W: Tray> Core<W> {
             })?;
             match step {
                 Step::Deliver(item) => {
-                    if !self.deliver(item).await? {
+                    if !self.deliver(item, running).await? {
                         return Ok(());
                     }
                     drop(slot);
@@ -212,7 +212,11 @@ impl<W: Tray> Core<W> {
     }
 
     /// Delivers one item. Whether the pump goes on.
-    async fn deliver(self: &Arc<Self>, item: W::Item) -> Result<bool, TrayError> {
+    async fn deliver(
+        self: &Arc<Self>,
+        item: W::Item,
+        running: &mut Running<W>,
+    ) -> Result<bool, TrayError> {
         let in_hand = Arc::new(InHand::default());
         let before = self.segment(|state, _| {
             let before = reserved::attempts(&state.image);
@@ -225,7 +229,11 @@ impl<W: Tray> Core<W> {
         in_hand.settle();
         let acknowledged = match delivered {
             Delivered::Done => {
-                self.clean_up_dispatches().await?;
+                // It may wait for the store, or for a target that closes; the item comes again then.
+                if !self.settle_unless_cut().await? {
+                    self.look(|state| state.in_hand = None)?;
+                    return Ok(false);
+                }
                 true
             }
             Delivered::Yielded => false,
@@ -252,12 +260,28 @@ impl<W: Tray> Core<W> {
                 state.value.ack_item();
                 reserved::set_dispatches(&mut state.image, &[]);
             } else {
-                // It was no delivery (T16.3).
+                // It was no delivery (T16.3). Whoever kicks from here on starts the pump anew (T16.6).
                 reserved::set_attempts(&mut state.image, before);
+                state.pump = Pump::Idle;
             }
             Ok(())
         })?;
+        if !acknowledged {
+            running.ended();
+        }
         Ok(acknowledged)
+    }
+
+    /// Whether what the item dispatched has been settled.
+    async fn settle_unless_cut(self: &Arc<Self>) -> Result<bool, TrayError> {
+        let Some(owner) = self.owner.upgrade() else {
+            return Ok(false);
+        };
+        tokio::select! {
+            biased;
+            settled = self.clean_up_dispatches() => settled.map(|()| true),
+            () = owner.cut(Self::CUT) => Ok(false),
+        }
     }
 
     /// Runs the handler until it ends, or is ended.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::core::{Core, Pump, chunk_namespace};
+use super::core::{Core, chunk_namespace};
 use super::definition::Tray;
 use super::error::TrayError;
 use super::handle::TrayHandle;
 use super::reserved;
 use crate::domain::until;
 use crate::durability::{RowFilter, TrayKey};
+
+type Ended = BoxFuture<'static, Result<(), crate::BoxError>>;
 
 /// How a live tray ends, and whether it has ended.
 #[derive(Clone, Copy, Debug)]
@@ -62,19 +64,35 @@ impl<W: Tray> Core<W> {
     /// Waits until it has ended.
     pub(super) async fn ended(self: Arc<Self>) {
         until(&self.changed, || {
-            self.look(|state| state.retirement.is_some_and(|retirement| retirement.ended))
-                .unwrap_or(false)
+            self.look(|state| state.has_ended()).unwrap_or(false)
         })
         .await;
+    }
+
+    /// The opening failed, or was given up: whoever has got a handle meanwhile finds a closed tray, and the next opening
+    /// is the only one.
+    pub(super) fn give_up(&self) {
+        let _ = self.look(|state| {
+            state.sealed = true;
+            state.retirement = Some(Retirement {
+                how: How::Closed,
+                ended: true,
+            });
+        });
+        self.changed.notify_waiters();
     }
 
     /// Carries a close out, once the pump has wound down (T14.3).
     pub(super) async fn close_after_pump(self: Arc<Self>) {
         until(&self.changed, || {
-            self.look(|state| state.pump == Pump::Idle).unwrap_or(false)
+            self.look(|state| state.is_at_rest() || state.has_ended())
+                .unwrap_or(false)
         })
         .await;
-        self.retire().await;
+        // One that was given up in its opening has ended already.
+        if !self.look(|state| state.has_ended()).unwrap_or(false) {
+            self.retire().await;
+        }
     }
 
     /// Seals, tears down, makes what is enlisted durable, and leaves the directory. The retirement has begun.
@@ -120,14 +138,16 @@ impl<W: Tray> Core<W> {
     /// The same when only the first `opened` hooks have run (T9.10).
     pub(super) async fn tear_down_after(self: &Arc<Self>, opened: usize) {
         for hook in self.hooks.iter().take(opened).rev() {
-            self.report((hook.close)(TrayHandle::new(Arc::clone(self))))
+            self.report(|| (hook.close)(TrayHandle::new(Arc::clone(self))))
                 .await;
         }
-        self.report(W::teardown(TrayHandle::new(Arc::clone(self))))
+        self.report(|| W::teardown(TrayHandle::new(Arc::clone(self))))
             .await;
     }
 
-    async fn report(&self, teardown: BoxFuture<'static, Result<(), crate::BoxError>>) {
+    async fn report(&self, teardown: impl FnOnce() -> Ended + Send) {
+        // Making the future is the user's code too, where it is no `async fn`.
+        let teardown = async move { teardown().await };
         let ended = std::panic::AssertUnwindSafe(teardown).catch_unwind().await;
         let error = match ended {
             Ok(Ok(())) => return,

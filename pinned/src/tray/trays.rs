@@ -32,11 +32,18 @@ pub(crate) struct Trays {
 struct State {
     live: HashMap<TrayKey, Arc<dyn LiveTray>>,
     /// One lock per tray that is being opened, for as long as anybody opens it or waits to (T9.1).
-    opening: HashMap<TrayKey, Arc<tokio::sync::Mutex<()>>>,
+    opening: HashMap<TrayKey, OpeningLock>,
     /// The names that are closed, from the first on in the order of their declaration (T17.3).
     closed: usize,
     /// The activation has opened its trays; those that open from here on start at once.
     started: bool,
+}
+
+#[derive(Default)]
+struct OpeningLock {
+    lock: Arc<tokio::sync::Mutex<()>>,
+    /// How many open the tray, or wait to.
+    holders: usize,
 }
 
 /// Whether a tray is made where there is no row.
@@ -141,7 +148,9 @@ impl Trays {
         if index < state.closed {
             return Err(TrayError::Closing);
         }
-        let lock = Arc::clone(state.opening.entry(key.clone()).or_default());
+        let opening = state.opening.entry(key.clone()).or_default();
+        opening.holders += 1;
+        let lock = Arc::clone(&opening.lock);
         Ok(Found::Absent(Opening {
             trays: Arc::clone(self),
             key: key.clone(),
@@ -182,6 +191,7 @@ impl Trays {
             state.live.insert(key, Arc::clone(&live));
             state.started
         };
+        live.listed();
         if start {
             Arc::clone(&live).start();
         }
@@ -216,7 +226,13 @@ impl Trays {
         key: &Key,
     ) -> Result<(), TrayError> {
         loop {
-            let live = match self.live(target, Absent::Refuse).await {
+            let known = match self.look_up(target)? {
+                // One that retires may be written to until its pump has wound down (T14.3). To wait for its end here
+                // could be to wait for each other, should it have a key of ours to let go of.
+                Found::Live(live) | Found::Retiring(live) => Ok(live),
+                Found::Absent(_) => self.live(target, Absent::Refuse).await,
+            };
+            let live = match known {
                 Ok(live) => live,
                 Err(TrayError::NotFound(_)) => return Ok(()),
                 Err(error) => return Err(error),
@@ -357,9 +373,11 @@ struct Opening {
 impl Drop for Opening {
     fn drop(&mut self) {
         let mut state = self.trays.state.lock();
-        // One in the table, one here.
-        if Arc::strong_count(&self.lock) <= 2 {
-            state.opening.remove(&self.key);
+        if let Some(opening) = state.opening.get_mut(&self.key) {
+            opening.holders -= 1;
+            if opening.holders == 0 {
+                state.opening.remove(&self.key);
+            }
         }
         drop(state);
         self.trays.changed.notify_waiters();

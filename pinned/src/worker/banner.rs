@@ -29,12 +29,10 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
     } else {
         "local (DEV MODE: no control plane keeps a second worker from serving the same ids)"
     };
-    let store = if worker.core.env.durability.is_some() {
-        "attached"
-    } else {
-        "none; state lives as long as its instance"
-    };
-    let _ = writeln!(text, "  mode   {mode}\n  store  {store}");
+    let _ = writeln!(text, "  mode   {mode}");
+    if let Some(store) = &worker.core.env.store {
+        let _ = writeln!(text, "  store  {}", store.describe());
+    }
     for host in worker.each_host() {
         let blueprint = &host.blueprint;
         let _ = writeln!(

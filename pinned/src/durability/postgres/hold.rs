@@ -14,9 +14,9 @@ use super::transaction::{Work, transact};
 use crate::domain::TaskHandle;
 use crate::durability::StoreError;
 
-/// The upper half of the lock's key, in ASCII `pind`; the lower half is a hash of the schema, so that two stores in one
-/// database do not meet.
-const CLASS: i64 = 0x70_69_6e_64;
+/// The upper half of the lock's key; the lower half is a hash of the schema, so that two stores in one database do not
+/// meet.
+const CLASS: i64 = i64::from_be_bytes(*b"\0\0\0\0pind");
 /// A predecessor that was killed has its session for a moment longer, and a restart comes fast.
 const GRACE: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(200);

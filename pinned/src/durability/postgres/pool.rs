@@ -16,7 +16,8 @@ use crate::domain::Domain;
 /// Slots, each with an open connection or nothing.
 pub(super) struct Pool {
     domain: Domain,
-    source: Source,
+    /// How to dial; `None` where the one connection came from outside (D10.1).
+    dial: Option<Config>,
     /// One permit for each slot that is not taken.
     slots: Arc<Semaphore>,
     size: usize,
@@ -24,26 +25,19 @@ pub(super) struct Pool {
     parked: Arc<Mutex<Vec<Connection>>>,
 }
 
-/// Where connections come from.
-enum Source {
-    Dial(Config),
-    /// From outside, once (D10.1).
-    Supplied,
-}
-
 impl Pool {
     pub(super) fn dialling(domain: Domain, config: Config, size: usize) -> Self {
-        Self::new(domain, Source::Dial(config), size, Vec::new())
+        Self::new(domain, Some(config), size, Vec::new())
     }
 
     pub(super) fn of_one(domain: Domain, connection: Connection) -> Self {
-        Self::new(domain, Source::Supplied, 1, vec![connection])
+        Self::new(domain, None, 1, vec![connection])
     }
 
-    fn new(domain: Domain, source: Source, size: usize, parked: Vec<Connection>) -> Self {
+    fn new(domain: Domain, dial: Option<Config>, size: usize, parked: Vec<Connection>) -> Self {
         Self {
             domain,
-            source,
+            dial,
             slots: Arc::new(Semaphore::new(size.min(Semaphore::MAX_PERMITS))),
             size,
             parked: Arc::new(Mutex::new(parked)),
@@ -65,9 +59,9 @@ impl Pool {
         let parked = self.parked.lock().pop();
         let (connection, was_open) = match parked.filter(|connection| !connection.is_closed()) {
             Some(connection) => (connection, true),
-            None => match &self.source {
-                Source::Dial(config) => (Connection::dial(&self.domain, config).await?, false),
-                Source::Supplied => return Err(DialError::Closed),
+            None => match &self.dial {
+                Some(config) => (Connection::dial(&self.domain, config).await?, false),
+                None => return Err(DialError::Closed),
             },
         };
         Ok(Lease {
@@ -81,10 +75,7 @@ impl Pool {
 
     /// How to dial beside the slots; `None` where the connection came from outside.
     pub(super) fn config(&self) -> Option<&Config> {
-        match &self.source {
-            Source::Dial(config) => Some(config),
-            Source::Supplied => None,
-        }
+        self.dial.as_ref()
     }
 }
 

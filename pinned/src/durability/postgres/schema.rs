@@ -11,9 +11,8 @@ use crate::durability::StoreError;
 const VERSION: i64 = 1;
 /// The version stands in a comment, because there is no third table and other editions leave no comment at all.
 const COMMENT_PREFIX: &str = "pinned schema ";
-/// Serialises setups: two `CREATE TABLE IF NOT EXISTS` at once can both find nothing and collide in the catalog. In
-/// ASCII, `pinned`.
-pub(super) const LOCK_KEY: i64 = 0x70_69_6e_6e_65_64;
+/// Serialises setups: two `CREATE TABLE IF NOT EXISTS` at once can both find nothing and collide in the catalog.
+const LOCK_KEY: i64 = i64::from_be_bytes(*b"\0\0pinned");
 
 const TABLES: &str = "\
     CREATE TABLE IF NOT EXISTS pinned_epoch (\

@@ -1,5 +1,7 @@
 //! From the callers to the thread, in the order of the calls.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -9,6 +11,10 @@ use super::job::Job;
 /// How long the thread waits for those whom it has just answered to come back. Without it, the first to come back
 /// would be flushed alone, with the others waiting behind: half of all flushes would carry one operation.
 const LINGER: Duration = Duration::from_micros(200);
+
+/// How often the thread gives its core to others before it sleeps. A caller who writes one row after the other is back
+/// before that, and neither has to be woken by the other. An idle store does none of it.
+const YIELDS: usize = 100;
 
 /// The operations that wait.
 ///
@@ -20,6 +26,8 @@ const LINGER: Duration = Duration::from_micros(200);
 pub(super) struct Queue {
     state: Mutex<State>,
     filled: Condvar,
+    /// How many wait, for the thread to look at without the lock.
+    waiting: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -38,6 +46,7 @@ impl Queue {
             return;
         }
         state.waiting.push(job);
+        self.waiting.store(state.waiting.len(), Ordering::Relaxed);
         let wake = state.wake_at != 0 && state.waiting.len() >= state.wake_at;
         if wake {
             state.wake_at = 0;
@@ -51,6 +60,12 @@ impl Queue {
     /// Takes all that wait into `taken`, which is empty, and waits for the first; and a little for `expected` of them.
     /// Nothing is taken once the queue is closed and empty.
     pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>, expected: usize) {
+        for _ in 0..YIELDS {
+            if self.waiting.load(Ordering::Relaxed) >= expected.max(1) {
+                break;
+            }
+            thread::yield_now();
+        }
         let mut state = self.state.lock();
         if expected > 1 && state.waiting.len() < expected && !state.closed {
             state.wake_at = expected;
@@ -63,6 +78,7 @@ impl Queue {
         }
         state.wake_at = 0;
         std::mem::swap(taken, &mut state.waiting);
+        self.waiting.store(0, Ordering::Relaxed);
     }
 
     /// Takes no more from callers. What waits is still done.

@@ -6,6 +6,7 @@
 )]
 
 mod batching;
+mod contract;
 mod fast;
 mod faults;
 mod hold;

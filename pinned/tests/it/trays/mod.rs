@@ -1,5 +1,6 @@
 //! Trays (T), through a hosted struct.
 
+mod keyed;
 mod lane;
 
 use std::time::Duration;
@@ -84,4 +85,24 @@ async fn a_handler_that_fails_aborts_and_the_item_comes_again() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(world.script.seen(), [(1, 1), (2, 1), (2, 2), (3, 1)]);
     assert_eq!(world.row("work"), (false, r#"{"done":3}"#.to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_control_plane_work_resumes_without_any_request() {
+    // D8.7, local mode
+    let store = MemoryStore::new();
+    let world = world_over(store.clone(), Script::default()).await;
+    world.script.fail(1);
+    let lane = world.lane().await;
+    let work = lane.tray(lane::WORK).await.unwrap();
+    let _ = work.admit(|work| work.queue.push(Job { n: 1 })).unwrap();
+    drop((work, lane));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.script.seen(), [(1, 1)]);
+    let script = Script::default();
+    drop(world);
+    let world = world_over(store, script).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.script.seen(), [(1, 2)]);
+    assert_eq!(world.row("work"), (false, r#"{"done":1}"#.to_owned()));
 }

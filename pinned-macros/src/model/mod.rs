@@ -1,8 +1,18 @@
-//! A checked `#[pinned_api]` block. What stands here keeps every rule of `validate`.
+//! Checked blocks and structs. What stands here keeps every rule of `validate`.
+
+mod durable;
+mod inbox;
+mod tray;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Generics, Ident, LitStr, Path, Type};
+
+pub(crate) use durable::{DurableField, DurableStruct};
+pub(crate) use inbox::{Admission, AdmissionArgument, Inbox};
+pub(crate) use tray::{
+    FieldKind, Form, HookFunction, Items, Tray, TrayField, TrayHook, TraySetting, TrayStruct,
+};
 
 /// One annotated impl block.
 pub(crate) struct Api {
@@ -10,12 +20,13 @@ pub(crate) struct Api {
     pub(crate) namespace: Option<LitStr>,
     pub(crate) options: Vec<DeclaredOption>,
     /// More than one only where each is conditional.
-    pub(crate) setups: Vec<Hook>,
+    pub(crate) setups: Vec<Setup>,
     pub(crate) teardowns: Vec<Hook>,
     pub(crate) stats: Vec<Hook>,
     /// Those that a route names, each once.
     pub(crate) authorizers: Vec<Authorizer>,
     pub(crate) handlers: Vec<Handler>,
+    pub(crate) trays: Vec<Tray>,
 }
 
 /// The struct that the block stands on; known even when the block has mistakes.
@@ -48,8 +59,16 @@ pub(crate) struct DeclaredOption {
 pub(crate) enum OptionValue {
     Millis(u64),
     Count(usize),
+    Integer(i64),
     Flag(bool),
     Text(String),
+}
+
+/// A function that builds an instance.
+pub(crate) struct Setup {
+    pub(crate) hook: Hook,
+    /// The type of its second argument, the durable fields as they were stored.
+    pub(crate) stored: Option<Type>,
 }
 
 /// A setup, teardown or stats function.
@@ -104,6 +123,8 @@ pub(crate) struct Route {
     pub(crate) verb: Verb,
     pub(crate) path: LitStr,
     pub(crate) auth: RouteAuth,
+    /// Its answer waits for the store.
+    pub(crate) durable: bool,
     pub(crate) cfg: Cfg,
 }
 
