@@ -30,9 +30,11 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
         "local (DEV MODE: no control plane keeps a second worker from serving the same ids)"
     };
     let _ = writeln!(text, "  mode   {mode}");
-    if let Some(store) = &worker.core.env.store {
-        let _ = writeln!(text, "  store  {}", store.describe());
-    }
+    let store = worker.core.env.store.as_ref().map_or_else(
+        || "none (nothing that is mounted keeps state)".to_owned(),
+        |store| store.describe(),
+    );
+    let _ = writeln!(text, "  store  {store}");
     for host in worker.each_host() {
         let blueprint = &host.blueprint;
         let _ = writeln!(
