@@ -145,7 +145,9 @@ impl Scope {
         match &self.held {
             Held::Nothing => false,
             Held::Whole(held) => *held == kind,
-            Held::Taken(taken) | Held::TakenToTheEnd(taken) => taken.counter(kind).load(Ordering::Acquire) > 0,
+            Held::Taken(taken) | Held::TakenToTheEnd(taken) => {
+                taken.counter(kind).load(Ordering::Acquire) > 0
+            }
         }
     }
 
