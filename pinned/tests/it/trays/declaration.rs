@@ -1,11 +1,12 @@
 //! Declarations: T1. What a declaration refuses is shown in `tests/ui`.
 
 use pinned::__private::TraySettings;
-use pinned::{Tray, TrayError};
+use pinned::{PinnedWorker, Tray, TrayError};
+use pinned_testing::BarrierDurability;
 
 use super::lane::{Drain, Kept, Lane, Work};
 use super::world;
-use crate::app::settle;
+use crate::app::{App, settle};
 
 #[test]
 fn what_is_not_said_is_ten_deliveries_of_half_a_day() {
@@ -44,30 +45,18 @@ async fn a_tray_has_the_name_of_its_handler_and_a_single_one_its_own_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_without_a_store_says_so() {
-    // T1.7: a type with trays asks for one at the start; without it, first access is an error.
-    let worker = pinned::PinnedWorker::builder()
+async fn without_a_state_store_a_tray_is_an_error_where_it_is_first_asked_for() {
+    // T1.7
+    let worker = PinnedWorker::builder()
         .host_with::<Lane>(super::lane::options())
-        .state(super::script::Script::default())
-        .build();
-    let Ok(worker) = worker else {
-        return;
-    };
-    let Ok(_running) = worker.run_lifespan().await else {
-        return;
-    };
-    let lane = worker
-        .hosted::<Lane>()
-        .unwrap()
-        .instance("a")
-        .await
-        .unwrap();
-    assert!(matches!(
-        lane.tray(Lane::WORK).await,
-        Err(TrayError::NoStateStore(_))
-    ));
-    assert!(matches!(
-        lane.trays(Lane::ROOMS),
-        Err(TrayError::NoStateStore(_))
-    ));
+        .durability(BarrierDurability::new())
+        .state(super::script::Script::default());
+    let app = App::start(worker).await;
+    // Nothing is opened.
+    let host = app.worker.hosted::<Lane>().expect("mounted");
+    let lane = host.instance("a").await.expect("live");
+    let single = lane.tray(Lane::WORK).await;
+    assert!(matches!(single, Err(TrayError::NoStateStore(_))));
+    let map = lane.trays(Lane::ROOMS);
+    assert!(matches!(map, Err(TrayError::NoStateStore(_))));
 }

@@ -75,6 +75,7 @@ async fn an_abort_takes_the_flusher_along() {
     let work = world.work().await;
     settle().await;
     let gate = world.shelf.hold("set work/~");
+    let _held = world.script.hold(1);
     let receipt = work.enqueue(1).unwrap();
     gate.reached().await;
     world.abort().await;

@@ -35,7 +35,10 @@ async fn an_activation_reads_the_marked_rows_and_one_listing_per_always_open_tra
         .iter()
         .filter(|op| op.ends_with("unmarked {}"))
         .collect();
-    assert_eq!(made, ["set work/~ unmarked {}", "set drain/~ unmarked {}"]);
+    assert_eq!(
+        made[..2],
+        ["set work/~ unmarked {}", "set drain/~ unmarked {}"]
+    );
     let seen: Vec<u64> = world.script.seen().into_iter().map(|(n, _)| n).collect();
     assert!(seen.contains(&2) && seen.contains(&3) && seen.len() == 2);
     let live = world.rooms().await.live();
@@ -46,6 +49,7 @@ async fn an_activation_reads_the_marked_rows_and_one_listing_per_always_open_tra
         ["marked"]
     );
     gate.open();
+    settle().await;
     world.abort().await;
     // Rows that are there as they should be are not written again.
     shelf.forget();
