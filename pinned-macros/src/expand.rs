@@ -103,3 +103,129 @@ pub(crate) fn misplaced(written: &str, item: TokenStream) -> TokenStream {
     let error = syn::Error::new(Span::call_site(), message).into_compile_error();
     quote!(#item #error)
 }
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+    use quote::quote;
+
+    use super::{durable, inbox, tray};
+
+    fn rust(tokens: TokenStream) -> String {
+        let text = tokens.to_string();
+        assert!(syn::parse_file(&text).is_ok(), "not Rust: {text}");
+        text
+    }
+
+    fn messages(tokens: TokenStream) -> usize {
+        rust(tokens).matches("compile_error").count()
+    }
+
+    #[test]
+    fn the_items_come_from_the_field_that_says_so_or_from_the_only_queue() {
+        let only = rust(tray(quote! {
+            #[tray(crate = ::pinned)]
+            struct Work { done: Persistent<u64>, queue: some::PersistentQueue<u64> }
+        }));
+        assert!(only.contains("& mut self . queue"), "{only}");
+        let said = rust(tray(quote! {
+            #[tray(crate = ::pinned)]
+            struct Work { one: PersistentQueue<u64>, #[tray(items)] two: Alias, r#type: Persistent<u64> }
+        }));
+        assert!(
+            said.contains("type Item = < Alias as :: pinned :: __private :: ItemQueue > :: Item"),
+            "{said}"
+        );
+        assert!(said.contains("visit (\"type\" ,"), "{said}");
+    }
+
+    #[test]
+    fn settings_are_written_out() {
+        let text = rust(tray(quote! {
+            #[tray(version = -2, max_attempts = 1_000, dispatch_timeout = "1m", crate = ::pinned)]
+            struct Work { queue: PersistentQueue<u64> }
+        }));
+        for expected in [
+            "version : - 2i64",
+            "max_attempts : 1000",
+            "dispatch_timeout : :: pinned :: __private :: Duration :: from_millis (60000u64)",
+            ".. :: pinned :: __private :: TraySettings :: DEFAULT",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_stored_has_a_struct_of_its_own() {
+        let text = rust(durable(quote! {
+            #[durable(crate = ::pinned)]
+            pub struct Counter<S: Store> where S: Clone {
+                /// How many.
+                pub count: Persistent<u64>,
+                #[durable(initial = S::LIMIT)]
+                limit: Persistent<u64>,
+                store: S,
+            }
+        }));
+        for expected in [
+            "pub struct CounterStored < S : Store > where S : Clone",
+            "pub count : Persistent < u64 >",
+            "PhantomData < fn () -> (S ,) >",
+            "with_initial (|| S :: LIMIT)",
+            "DurableByDefault for Counter < S > where S : Clone",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+        let by_setup = rust(durable(quote! {
+            #[durable(setup, crate = ::pinned)]
+            struct Counter { count: Persistent<u64>, client: Client }
+        }));
+        assert!(!by_setup.contains("DurableByDefault"), "{by_setup}");
+    }
+
+    #[test]
+    fn every_mistake_of_a_struct_is_told_at_once() {
+        let mistakes = messages(tray(quote! {
+            #[tray(version = "one", attempts = 3, source, source, crate = 5)]
+            struct Work<'a> { #[tray(items, skip)] queue: PersistentQueue<&'a str>, #[tray(later)] other: u64 }
+        }));
+        assert_eq!(mistakes, 8);
+        let mistakes = messages(durable(quote! {
+            #[durable(later, crate)]
+            struct Counter { #[durable(skip, initial = 1)] count: Persistent<u64>, queue: PersistentQueue<u64> }
+        }));
+        assert_eq!(mistakes, 5);
+    }
+
+    #[test]
+    fn an_inbox_is_a_trait_beside_its_block() {
+        let block = quote! {
+            #[cfg(unix)]
+            impl<T: Entry> Work<T> {
+                #[doc = "Adds."]
+                pub(crate) fn r#enqueue(&mut self, mut item: T, #[cfg(test)] more: u64) -> Result<(), E> { Ok(()) }
+            }
+        };
+        let text = rust(inbox(quote!(trait = Orders, crate = ::pinned), block));
+        for expected in [
+            "pub (crate) trait Orders < T : Entry >",
+            "# [doc = \"Adds.\"] fn r#enqueue (& self , item : T , # [cfg (test)] more : u64)",
+            "for :: pinned :: __private :: TrayHandle < Work < T > >",
+            "< Work < T > > :: r#enqueue (tray , item , # [cfg (test)] more)",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+    }
+
+    #[test]
+    fn every_mistake_of_an_inbox_is_told_at_once() {
+        let block = quote! {
+            impl Work {
+                pub async fn enqueue(&self, (a, b): (u64, u64)) {}
+                fn kick<T>(item: &T, own: Vec<Self>) {}
+            }
+        };
+        // async, &self, the pattern; visibility, the name, generics, no self, the reference, `Self`.
+        assert_eq!(messages(inbox(quote!(), block)), 9);
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pinned::PinnedWorker;
 use pinned::wire::attestation::{Claims, mint};
 
@@ -37,6 +37,7 @@ pub struct TestClient {
     worker: PinnedWorker,
     router: Router,
     vouch: Vouch,
+    headers: HeaderMap,
 }
 
 type Edit = Arc<dyn Fn(Claims) -> Claims + Send + Sync>;
@@ -96,7 +97,34 @@ impl TestClient {
             worker: worker.clone(),
             router,
             vouch: Vouch::ControlPlane(None),
+            headers: HeaderMap::new(),
         }
+    }
+
+    /// The same client, with a header on every request.
+    ///
+    /// # Panics
+    ///
+    /// When the name or the value is not valid in a header.
+    ///
+    /// ```
+    /// # use pinned_testing::TestClient;
+    /// # fn demo(client: TestClient) {
+    /// let placed = client.header("pinboard-epoch", "7");
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn header<N, V>(mut self, name: N, value: V) -> Self
+    where
+        N: TryInto<HeaderName>,
+        N::Error: fmt::Debug,
+        V: TryInto<HeaderValue>,
+        V::Error: fmt::Debug,
+    {
+        let name = name.try_into().expect("the name of a header");
+        let value = value.try_into().expect("the value of a header");
+        self.headers.append(name, value);
+        self
     }
 
     /// The same client, with a valid attestation of nobody in particular where the worker needs one. The default.
@@ -186,6 +214,10 @@ impl TestClient {
     /// ```
     pub fn websocket(&self, path: impl Into<String>) -> SocketRequest {
         SocketRequest::new(self.get(path))
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
     }
 
     pub(crate) fn router(&self) -> &Router {

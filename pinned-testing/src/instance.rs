@@ -1,16 +1,16 @@
 //! One live instance, without an app around it.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use pinned::{
     Context, HostOptions, Instance, PinnedApi, PinnedHost, PinnedWorker, ReadTurn, Refusal,
     RunningWorker, Unavailable, WorkerBuilder, WriteTurn,
 };
 
+use crate::barrier::BarrierStore;
 use crate::client::{TestClient, client_for};
-use crate::durability::{BarrierDurability, BarrierLog};
 
 /// Where the instance stands (H17.4).
 const NAMESPACE: &str = "/test";
@@ -20,9 +20,9 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 /// One live instance of `T`, to be tested without requests.
 ///
-/// Its context is a real one: the namespace is `/test`, the placement epoch 0, and the log of its effects confirms
-/// what the test lets it confirm ([`TestInstance::store`]). It is never idle; it ends with [`TestInstance::close`],
-/// or when it aborts itself. Dropping it aborts it.
+/// Its context is a real one: the namespace is `/test`, the placement epoch 0, and what it makes durable is kept in
+/// memory, where the test may hold it up ([`TestInstance::store`]). It is never idle; it ends with
+/// [`TestInstance::close`], or when it aborts itself. Dropping it aborts it.
 ///
 /// ```
 /// # use pinned::{pinned_api, lifespan};
@@ -48,8 +48,7 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 pub struct TestInstance<T> {
     instance: Instance<T>,
     host: PinnedHost<T>,
-    store: Arc<BarrierDurability>,
-    log: Arc<BarrierLog>,
+    store: BarrierStore,
     running: RunningWorker,
 }
 
@@ -84,7 +83,8 @@ pub async fn instance<T: PinnedApi>(id: &str) -> Result<TestInstance<T>, Instanc
     instance_with(id, |worker| worker).await
 }
 
-/// As [`instance`], on a worker that `edit` has given more: shared state, a domain, a second host to call.
+/// As [`instance`], on a worker that `edit` has given more: shared state, a domain, a second host to call, a store that
+/// holds something already (it takes the place of [`TestInstance::store`], which then stays empty).
 ///
 /// # Errors
 ///
@@ -114,14 +114,14 @@ pub async fn instance_with<T: PinnedApi>(
     id: &str,
     edit: impl FnOnce(WorkerBuilder) -> WorkerBuilder,
 ) -> Result<TestInstance<T>, InstanceError> {
-    let store = BarrierDurability::new();
+    let store = BarrierStore::new();
     let options = HostOptions::new()
         .namespace(NAMESPACE)
         .idle_timeout(NEVER)
         .detached_timeout(NEVER);
     let builder = PinnedWorker::builder()
         .hostname("test")
-        .durability(store.clone())
+        .store(store.clone())
         .host_with::<T>(options);
     let running = edit(builder).build()?.run_lifespan().await?;
     let host = running
@@ -135,14 +135,10 @@ pub async fn instance_with<T: PinnedApi>(
             return Err(unavailable.into());
         }
     };
-    let log = store
-        .log(NAMESPACE, instance.id())
-        .expect("a live instance has a log");
     Ok(TestInstance {
         instance,
         host,
         store,
-        log,
         running,
     })
 }
@@ -194,7 +190,7 @@ impl<T: PinnedApi> TestInstance<T> {
 
     /// The store behind it.
     #[must_use]
-    pub fn store(&self) -> &Arc<BarrierDurability> {
+    pub fn store(&self) -> &BarrierStore {
         &self.store
     }
 
@@ -213,7 +209,7 @@ impl<T: PinnedApi> TestInstance<T> {
     /// Whether it has ended: it has aborted itself, and its teardown has run.
     #[must_use]
     pub fn is_aborted(&self) -> bool {
-        self.log.is_disposed()
+        self.instance.closed().now_or_never().is_some()
     }
 
     /// Waits until it has aborted itself, and its teardown has run.
@@ -222,7 +218,7 @@ impl<T: PinnedApi> TestInstance<T> {
     ///
     /// Cancel safe.
     pub async fn aborted(&self) {
-        self.log.disposed().await;
+        self.instance.closed().await;
     }
 
     /// Tears it down, and waits until nothing of it is left.

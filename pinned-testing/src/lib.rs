@@ -74,7 +74,7 @@
 //! | see what was logged and counted | [`capture_logs`], [`MetricsProbe`] |
 //! | hold a handler at a point | [`Gate`] |
 //! | stand in for the control plane | [`ScriptedPlacements`] |
-//! | stand in for the state store | [`BarrierDurability`] |
+//! | stand in for the state store | [`BarrierStore`] |
 //! | check a state store of your own | [`conformance::state_store`] |
 //! | have a PostgreSQL | [`PostgresServer`] |
 //! | run in virtual time, from a seed | [`sim`] |
@@ -82,9 +82,9 @@
 //! Mistakes of a test, such as a malformed path, are panics that say what is wrong.
 
 mod app;
+mod barrier;
 mod client;
 pub mod conformance;
-mod durability;
 mod gate;
 mod instance;
 mod logs;
@@ -99,8 +99,8 @@ mod valve;
 mod wake;
 
 pub use app::{PinnedClient, TestApp, pinned_app, pinned_app_with, pinned_client};
+pub use barrier::BarrierStore;
 pub use client::{TestClient, client_for};
-pub use durability::{BarrierDurability, BarrierLog};
 pub use gate::Gate;
 pub use instance::{InstanceError, TestInstance, instance, instance_with};
 pub use logs::{CapturedLogs, LogEvent, capture_logs};

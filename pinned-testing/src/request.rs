@@ -38,10 +38,10 @@ pub struct TestRequest {
 impl TestRequest {
     pub(crate) fn new(client: TestClient, method: Method, target: String) -> Self {
         Self {
+            headers: client.headers().clone(),
             client,
             method,
             target,
-            headers: HeaderMap::new(),
             body: Body::empty(),
         }
     }

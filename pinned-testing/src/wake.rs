@@ -37,7 +37,7 @@ pub enum WakeError {
 /// Wakes the instance at `path`, `/<namespace>/<id>`, and waits until it is resident: 202 and 503 keep waiting (H17.5).
 ///
 /// Only a worker with a state store can be asked to (H14), such as one with a
-/// [`BarrierDurability`](crate::BarrierDurability).
+/// [`BarrierStore`](crate::BarrierStore).
 ///
 /// # Errors
 ///
@@ -55,10 +55,10 @@ pub enum WakeError {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// use pinned::PinnedWorker;
-/// use pinned_testing::{BarrierDurability, TestApp, wake_until_ok};
+/// use pinned_testing::{BarrierStore, TestApp, wake_until_ok};
 ///
 /// let builder = PinnedWorker::builder().host::<Room>("/rooms");
-/// let app = TestApp::start(builder.durability(BarrierDurability::new())).await?;
+/// let app = TestApp::start(builder.store(BarrierStore::new())).await?;
 /// wake_until_ok(&app.client(), "/rooms/blue", Duration::from_secs(5)).await?;
 /// assert_eq!(app.host::<Room>().activations(), 1);
 /// # app.shutdown().await?;

@@ -119,6 +119,26 @@ macro_rules! link {
 ///     }
 /// }
 /// ```
+///
+/// With `durable` a route answers only when everything that its instance enlisted before the answer is in the store. A
+/// WebSocket has no single answer, and cannot be durable.
+///
+/// ```
+/// use pinned::{Durable, Json, Persistent, pinned_api, route};
+///
+/// #[derive(Durable)]
+/// struct Account { balance: Persistent<i64> }
+///
+/// #[pinned_api("/accounts")]
+/// impl Account {
+///     /// Whoever sees the new balance can rely on it.
+///     #[route::post("/deposit", durable)]
+///     async fn deposit(&mut self, Json(amount): Json<i64>) -> Json<i64> {
+///         self.balance.update(|balance| *balance += amount);
+///         Json(*self.balance)
+///     }
+/// }
+/// ```
 pub mod route {
     pub use pinned_macros::{
         route_delete as delete, route_get as get, route_patch as patch, route_post as post,
@@ -151,6 +171,9 @@ pub mod route {
 ///     }
 /// }
 /// ```
+///
+/// The setup of a struct with durable fields is given these as they are stored:
+/// `async fn setup(ctx: Context, stored: Stored<Self>) -> Self`. See [`Durable`](macro@crate::Durable).
 pub mod lifespan {
     pub use pinned_macros::{lifespan_setup as setup, lifespan_teardown as teardown};
 }
@@ -259,4 +282,46 @@ pub use pinned_macros::authorize;
 /// ```
 pub use pinned_macros::stats;
 
-pub use pinned_macros::{Durable, Tray, inbox};
+#[doc = include_str!("docs/tray.md")]
+pub use pinned_macros::Tray;
+
+/// Lets the methods of a tray's struct be called on the handle of a tray, as durable admissions.
+///
+/// Stands on an inherent impl block of the struct. Its methods take `&mut self` and owned arguments, are not async, and
+/// return nothing or `Result<(), E>`. The block stays as it is; beside it comes a trait, named `WorkInbox` after `Work`,
+/// whose methods have the same names and arguments and give a receipt: awaited, it says that the admission is durable.
+///
+/// ```
+/// use pinned::{BoxError, PersistentQueue, Tray, TrayHandle, inbox};
+///
+/// #[derive(Tray)]
+/// struct Work { queue: PersistentQueue<String> }
+///
+/// #[inbox]
+/// impl Work {
+///     fn enqueue(&mut self, job: String) -> Result<(), BoxError> {
+///         if self.queue.len() >= 1_000 {
+///             // An error takes back all that the call has changed.
+///             return Err("too much to do".into());
+///         }
+///         self.queue.push(job);
+///         Ok(())
+///     }
+/// }
+///
+/// async fn add(work: TrayHandle<Work>) -> Result<(), BoxError> {
+///     let admitted = work.enqueue("tidy up".to_owned())?;
+///     // From here on a crash does not lose it.
+///     admitted.await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// An admission is one step, in which nobody else touches the tray; that is why it cannot wait. The trait is as visible
+/// as the methods are, and they alike: whoever calls them in another module imports it. `#[inbox(trait = Name)]` gives it
+/// another name, which a second block of one struct needs. `crate = path` says where this crate is found when it is
+/// renamed or re-exported.
+pub use pinned_macros::inbox;
+
+#[doc = include_str!("docs/durable.md")]
+pub use pinned_macros::Durable;

@@ -28,6 +28,8 @@
 //! |---|---|
 //! | annotate a struct | [`macro@pinned_api`], [`route`], [`lifespan`] |
 //! | choose how handlers run | [`Instance`], [`ReadTurn`], [`WriteTurn`] |
+//! | keep state across restarts | [`Durable`](macro@Durable), [`Persistent`] |
+//! | work through durable queues | [`Tray`](macro@Tray), [`macro@inbox`], [`TrayHandle`], [`Dispatch`] |
 //! | authorize requests | [`Auth`], [`Connection`], [`Denied`] |
 //! | know what an instance may ask of its host | [`Context`], [`InstanceLease`], [`Cluster`] |
 //! | talk over WebSockets | [`ws`] |
@@ -112,8 +114,8 @@ pub mod __private {
     pub use crate::api::context::Context;
     pub use crate::api::definition::{DeclaredOptions, PinnedApi};
     pub use crate::api::durable::{
-        Durable, DurableByDefault, FromDefault, FromStored, IsDurable, IsNotDurable, OwnField,
-        WithoutSetup, load_stored, needs_store,
+        Durable, DurableByDefault, FromDefault, FromStored, IsDurable, IsNotDurable, OwnDeclared,
+        OwnField, OwnInitial, WithoutSetup, load_stored, needs_store,
     };
     pub use crate::api::expansion::{
         Argument, CallerOf, RefuseLast, RefusePart, TakeLast, TakePart, same_caller, sendable,
@@ -129,9 +131,9 @@ pub mod __private {
     pub use crate::error::BoxError;
     pub use crate::registry::Registration;
     pub use crate::tray::{
-        AdmissionReturn, Changes, DeclaredField, Dispatch, Field, Hydrated, InitialField,
-        ItemQueue, KeyedAdmission, KeyedCount, MappedTray, SingleTray, Tray, TrayError, TrayHandle,
-        TrayLifecycle, TraySettings, TraySource, UnkeptField, reopened,
+        AdmissionReturn, Changes, DeclaredField, DeclaredQueue, Dispatch, Field, Hydrated,
+        InitialField, ItemQueue, KeyedAdmission, KeyedCount, MappedTray, SingleTray, Tray,
+        TrayError, TrayHandle, TrayLifecycle, TraySettings, TraySource, UnkeptField, reopened,
     };
     pub use crate::ws::FromUpgrade;
 

@@ -24,19 +24,21 @@ fn main() -> Result<()> {
     let seconds = options.take_seconds("--seconds", 5.0)?;
     let instances: usize = options.take("--instances", 64)?;
     let doc_bytes: usize = options.take("--doc-bytes", 256)?;
+    // Of this process, and of `pgbench`.
+    let threads: usize = options.take("--threads", 2)?;
     // What `pgbench` does unless told otherwise; `prepared` is the fastest that it does.
     let protocol: String = options.take("--protocol", "simple".to_owned())?;
     options.finish()?;
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(threads)
         .enable_all()
         .build()?;
     let server = runtime.block_on(PostgresServer::start());
     let dsn = runtime.block_on(server.create_database());
     let store = PostgresStore::from_dsn(&dsn, PostgresOptions::new())?;
     let doc = doc_of(doc_bytes)?;
-    let pgbench = Pgbench::new(&server, &dsn, &doc, instances, protocol)?;
+    let pgbench = Pgbench::new(&server, &dsn, &doc, instances, threads, protocol)?;
     runtime.block_on(store.setup())?;
 
     let (mut theirs, mut ours) = (Vec::new(), Vec::new());
@@ -111,6 +113,7 @@ struct Pgbench {
     dsn: String,
     script: PathBuf,
     clients: usize,
+    threads: usize,
     protocol: String,
 }
 
@@ -120,6 +123,7 @@ impl Pgbench {
         dsn: &str,
         doc: &Doc,
         clients: usize,
+        threads: usize,
         protocol: String,
     ) -> Result<Self> {
         const TABLE: &str = "CREATE TABLE pgbench_rows (\
@@ -148,17 +152,24 @@ impl Pgbench {
             dsn: dsn.to_owned(),
             script,
             clients,
+            threads,
             protocol,
         })
     }
 
     /// Rows per second.
     fn rate(&self, turn: Duration) -> Result<f64> {
-        let clients = self.clients.to_string();
+        let (clients, threads) = (self.clients.to_string(), self.threads.to_string());
         let seconds = turn.as_secs().max(1).to_string();
         let mut command = Command::new(&self.program);
         command
-            .args(["--no-vacuum", "--jobs=2", "--protocol", &self.protocol])
+            .args([
+                "--no-vacuum",
+                "--jobs",
+                &threads,
+                "--protocol",
+                &self.protocol,
+            ])
             .args(["--client", &clients, "--time", &seconds, "--file"])
             .arg(&self.script)
             .arg(&self.dsn);

@@ -3,9 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::{GenericParam, Ident};
+use syn::{GenericParam, Ident, Type};
 
-use super::tray_struct::declared;
 use super::trays::or_documented;
 use super::{at_place, hygienic_at, plain_name};
 use crate::model::{DurableField, DurableStruct, FieldKind};
@@ -21,14 +20,34 @@ pub(crate) fn durable(model: &DurableStruct) -> TokenStream {
     let new = kept(fields).map(
         |DurableField {
              ident, ty, kind, ..
-         }| declared(private, ident, ty, kind),
+         }| {
+            let at = hygienic_at(ty);
+            let field = own(private, ty, kind);
+            match kind {
+                FieldKind::Kept {
+                    initial: Some(value),
+                } => {
+                    quote_spanned!(at=> #ident: <#ty as #field>::with_initial(|| #value))
+                }
+                _ => quote_spanned!(at=> #ident: <#ty as #field>::declared()),
+            }
+        },
     );
     let rest = unused(model).map(|_| quote!(__pinned: ::core::marker::PhantomData,));
-    let visits = kept(fields).map(|DurableField { ident, ty, .. }| {
-        let name = plain_name(ident);
-        let at = hygienic_at(ty);
-        quote_spanned!(at=> visit(#name, &mut stored.#ident);)
-    });
+    let visits = kept(fields).map(
+        |DurableField {
+             ident, ty, kind, ..
+         }| {
+            let name = plain_name(ident);
+            let at = hygienic_at(ty);
+            let field = own(private, ty, kind);
+            // In two steps: rustc blames the type then, as where the field is made, and not the argument.
+            quote_spanned! {at=>
+                let as_own = <#ty as #field>::as_own;
+                visit(#name, as_own(&mut stored.#ident));
+            }
+        },
+    );
     let at = proc_macro2::Span::mixed_site();
     let (stored, visit) = (quote_spanned!(at=> stored), quote_spanned!(at=> visit));
     let visits = quote!(#(#visits)*);
@@ -76,6 +95,17 @@ pub(crate) fn durable_stub(model: &DurableStruct) -> TokenStream {
     };
     let by_default = (!model.by_setup).then(|| quote!(::core::unreachable!()));
     implementation(model, &quote!(_), durable, by_default)
+}
+
+/// The trait through which a durable field is made and visited, at the place of its type: whatever is wrong with the
+/// type is told once.
+fn own(private: &TokenStream, ty: &Type, kind: &FieldKind) -> TokenStream {
+    let at = hygienic_at(ty);
+    let private = at_place(private, at);
+    match kind {
+        FieldKind::Kept { initial: Some(_) } => quote_spanned!(at=> #private::OwnInitial),
+        _ => quote_spanned!(at=> #private::OwnDeclared),
+    }
 }
 
 fn kept(fields: &[DurableField]) -> impl Iterator<Item = &DurableField> {

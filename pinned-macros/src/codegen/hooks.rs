@@ -63,13 +63,14 @@ pub(super) fn setup(target: &Target, setups: &[Setup]) -> TokenStream {
 
 /// What is stored of the instance, for its setup.
 fn load(private: &TokenStream, at: Span, stored: &Type) -> TokenStream {
+    let ctx = quote_spanned!(at=> ctx);
     let load = {
         let at = hygienic_at(stored);
         let private = at_place(private, at);
-        quote_spanned!(at=> #private::load_stored::<Self>)
+        quote_spanned!(at=> #private::load_stored::<Self>(::core::clone::Clone::clone(&#ctx)).await)
     };
     quote_spanned! {at=>
-        let stored = match #load(::core::clone::Clone::clone(&ctx)).await {
+        let stored = match #load {
             ::core::result::Result::Ok(stored) => stored,
             ::core::result::Result::Err(error) => return ::core::result::Result::Err(error),
         };

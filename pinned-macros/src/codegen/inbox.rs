@@ -2,10 +2,11 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::Type;
 use syn::ext::IdentExt;
 
 use super::trays::or_documented;
-use super::{convert, hygienic_at};
+use super::{at_place, convert, hygienic_at};
 use crate::model::{Admission, AdmissionArgument, Inbox};
 
 /// The trait and its implementation; after a mistake one that nobody will run.
@@ -42,6 +43,7 @@ pub(crate) fn inbox(inbox: &Inbox, is_stub: bool) -> TokenStream {
         let allowed = is_stub.then(|| quote!(#[allow(unused_variables)]));
         quote!(#cfg #allowed #signature { #body })
     });
+    let handle = handle(private, tray);
     quote! {
         #cfg
         #[doc = #about]
@@ -52,11 +54,18 @@ pub(crate) fn inbox(inbox: &Inbox, is_stub: bool) -> TokenStream {
 
         #cfg
         const _: () = {
-            impl #impl_generics #name #ty_generics for #private::TrayHandle<#tray> #where_clause {
+            impl #impl_generics #name #ty_generics for #handle #where_clause {
                 #(#implementations)*
             }
         };
     }
+}
+
+/// `TrayHandle<Work>`, at the place of `Work`.
+fn handle(private: &TokenStream, tray: &Type) -> TokenStream {
+    let at = hygienic_at(tray);
+    let private = at_place(private, at);
+    quote_spanned!(at=> #private::TrayHandle<#tray>)
 }
 
 fn signature(private: &TokenStream, admission: &Admission) -> TokenStream {
@@ -90,7 +99,8 @@ fn body(inbox: &Inbox, admission: &Admission) -> TokenStream {
     let tr = quote!(#private::AdmissionReturn);
     let convert = convert(output.as_ref(), at, &tr, "into_admission", &admitted);
     let this = quote_spanned!(Span::call_site()=> self);
+    let handle = handle(private, tray);
     quote_spanned! {at=>
-        #private::TrayHandle::<#tray>::admit(#this, move |tray| #convert)
+        <#handle>::admit(#this, move |tray| #convert)
     }
 }

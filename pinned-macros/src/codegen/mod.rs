@@ -9,6 +9,7 @@ mod handler;
 mod hooks;
 mod inbox;
 mod options;
+mod route;
 mod stub;
 mod tray_struct;
 mod trays;
@@ -18,7 +19,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Ident, LitStr, Type};
 
-use crate::model::{Api, Consumed, Handler, Route, RouteAuth, Target, Verb};
+use crate::model::{Api, Consumed, Target};
 
 pub(crate) use durable_struct::{durable, durable_stub};
 pub(crate) use inbox::inbox;
@@ -46,7 +47,7 @@ pub(crate) fn implementation(api: &Api) -> TokenStream {
         handler
             .routes
             .iter()
-            .map(|route| route_entry(private, handler, route))
+            .map(|route| route::entry(private, handler, route))
     });
     let trays = trays::table(private, &api.trays);
     let tray_glue = api.trays.iter().map(|tray| trays::glue(private, tray));
@@ -144,65 +145,6 @@ fn registration(target: &Target) -> TokenStream {
             )
         }
     }
-}
-
-fn route_entry(private: &TokenStream, handler: &Handler, route: &Route) -> TokenStream {
-    let Route {
-        verb,
-        path,
-        auth,
-        durable,
-        cfg,
-    } = route;
-    let durable = durable.then(|| quote!(.durable()));
-    let verb = variant(*verb);
-    let name = plain_name(&handler.ident);
-    let glue = handler_glue(&handler.ident);
-    let auth_fn = match auth.authorizer() {
-        Some(authorizer) => {
-            let glue = authorizer_glue(authorizer);
-            quote!(::core::option::Option::Some(Self::#glue))
-        }
-        None => quote!(::core::option::Option::None),
-    };
-    let auth = match auth {
-        RouteAuth::Default(authorizer) => {
-            let authorizer = plain_name(authorizer);
-            quote!(Default(#authorizer))
-        }
-        RouteAuth::Named(authorizer) => {
-            let authorizer = plain_name(authorizer);
-            quote!(Named(#authorizer))
-        }
-        RouteAuth::Public => quote!(Public),
-        RouteAuth::Open => quote!(Open),
-    };
-    quote! {
-        #cfg
-        #private::Route::new(
-            #private::RouteSpec::new(
-                #private::Method::#verb,
-                #path,
-                #private::RouteAuth::#auth,
-                #name,
-            ),
-            #auth_fn,
-            Self::#glue,
-        )
-        #durable
-    }
-}
-
-fn variant(verb: Verb) -> Ident {
-    let name = match verb {
-        Verb::Get => "Get",
-        Verb::Post => "Post",
-        Verb::Put => "Put",
-        Verb::Delete => "Delete",
-        Verb::Patch => "Patch",
-        Verb::WebSocket => "WebSocket",
-    };
-    Ident::new(name, Span::call_site())
 }
 
 /// The name without `r#`, as routes and metrics show it.
@@ -316,6 +258,50 @@ mod tests {
         );
         assert!(text.contains("# [cfg (windows)] let"), "{text}");
         assert!(!text.contains("inventory"), "{text}");
+    }
+
+    #[test]
+    fn a_tray_has_a_table_entry_and_a_constant() {
+        let text = expansion(
+            quote!(crate = ::pinned),
+            quote! {
+                impl Lane {
+                    #[cfg(unix)]
+                    #[tray(map, on_close = Self::closed, on_open = Self::opened, on_close = Self::closed)]
+                    pub async fn r#type(this: Instance<Self>, item: u64, dispatch: Dispatch<Work>) {}
+                    async fn opened(this: Instance<Self>, tray: TrayHandle<Work>) {}
+                    async fn closed(this: Instance<Self>, tray: TrayHandle<Work>) {}
+                }
+            },
+        );
+        for expected in [
+            "pub const TYPE : :: pinned :: __private :: MappedTray < Self , Work >",
+            "DeclaredTray :: < Self , Work > :: map (\"type\" , false , Self :: __pinned_tray_type ,",
+            "open : :: core :: option :: Option :: None",
+            "close : :: core :: option :: Option :: Some (Self :: __pinned_tray_type_close_0)",
+            "open : :: core :: option :: Option :: Some (Self :: __pinned_tray_type_open_1)",
+            "needs_store",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+        // The entry, the handler's glue, that of three hooks, the constant, the import, the method itself.
+        assert_eq!(text.matches("# [cfg (unix)]").count(), 8, "{text}");
+        assert!(!text.contains("# [tray"), "{text}");
+    }
+
+    #[test]
+    fn after_a_mistake_the_constant_of_a_tray_is_still_there() {
+        let text = expansion(
+            quote!(crate = ::pinned),
+            quote! {
+                impl Lane {
+                    #[tray(always_open)]
+                    async fn work(&mut self, dispatch: Dispatch<Work>) {}
+                }
+            },
+        );
+        assert_eq!(text.matches("compile_error").count(), 3, "{text}");
+        assert!(text.contains("const WORK"), "{text}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The implementation of `Tray`.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Ident, Type};
+use syn::Ident;
 
 use super::{at_place, hygienic_at, plain_name};
 use crate::model::{FieldKind, Items, OptionValue, TrayField, TraySetting, TrayStruct};
@@ -19,26 +19,31 @@ pub(crate) fn tray(model: &TrayStruct) -> TokenStream {
     } = model;
     let declared = fields
         .iter()
-        .map(|TrayField { ident, ty, kind }| declared(private, ident, ty, kind));
-    let visits = fields.iter().filter_map(|TrayField { ident, ty, kind }| {
-        let field = kept(private, ty, kind)?;
+        .map(|field| declared(private, field, items.as_ref()));
+    let visits = fields.iter().filter_map(|declared| {
+        let TrayField { ident, ty, .. } = declared;
+        let field = kept(private, declared, items.as_ref())?;
         let name = plain_name(ident);
         let at = hygienic_at(ty);
-        let this = quote!(self);
-        Some(quote_spanned!(at=> visit(#name, <#ty as #field>::as_field(&mut #this.#ident));))
+        // In two steps: rustc blames the type then, as where the field is made, and not the argument.
+        Some(quote_spanned! {at=>
+            let as_field = <#ty as #field>::as_field;
+            visit(#name, as_field(&mut self.#ident));
+        })
     });
     let visits = quote!(#(#visits)*);
+    let at = Span::mixed_site();
     // Without a durable field there is nothing to visit.
-    let visit = hygienic(&match visits.is_empty() {
-        true => quote!(_),
-        false => quote!(visit),
-    });
+    let visit = match visits.is_empty() {
+        true => quote_spanned!(at=> _),
+        false => quote_spanned!(at=> visit),
+    };
     let work = items.as_ref().map(|items| work(private, items));
     let lifecycle = lifecycle.as_ref().map(|word| around(private, word));
     let settings = declared_settings(private, settings);
     implementation(
         model,
-        quote! {
+        quote_spanned! {at=>
             #settings
 
             fn declared() -> Self {
@@ -114,25 +119,27 @@ fn implementation(model: &TrayStruct, items: TokenStream) -> TokenStream {
 
 /// The trait through which a durable field is made and visited, at the place of its type: whatever is wrong with the
 /// type is told once.
-pub(super) fn kept(private: &TokenStream, ty: &Type, kind: &FieldKind) -> Option<TokenStream> {
-    let private = at_place(private, hygienic_at(ty));
+fn kept(private: &TokenStream, field: &TrayField, items: Option<&Items>) -> Option<TokenStream> {
+    let TrayField { ident, ty, kind } = field;
     let at = hygienic_at(ty);
-    match kind {
-        FieldKind::Kept { initial: None } => Some(quote_spanned!(at=> #private::DeclaredField)),
-        FieldKind::Kept { initial: Some(_) } => Some(quote_spanned!(at=> #private::InitialField)),
-        FieldKind::Unkept => None,
+    let private = at_place(private, at);
+    match (kind, items) {
+        (FieldKind::Unkept, _) => None,
+        (FieldKind::Kept { initial: Some(_) }, _) => {
+            Some(quote_spanned!(at=> #private::InitialField))
+        }
+        (_, Some(Items::Queue { field, .. })) if field == ident => {
+            Some(quote_spanned!(at=> #private::DeclaredQueue<Self::Item>))
+        }
+        _ => Some(quote_spanned!(at=> #private::DeclaredField)),
     }
 }
 
 /// `field: value`, in a new one.
-pub(super) fn declared(
-    private: &TokenStream,
-    ident: &Ident,
-    ty: &Type,
-    kind: &FieldKind,
-) -> TokenStream {
+fn declared(private: &TokenStream, field: &TrayField, items: Option<&Items>) -> TokenStream {
+    let TrayField { ident, ty, kind } = field;
     let at = hygienic_at(ty);
-    match (kept(private, ty, kind), kind) {
+    match (kept(private, field, items), kind) {
         (
             Some(field),
             FieldKind::Kept {
@@ -149,26 +156,17 @@ pub(super) fn declared(
     }
 }
 
-/// The same tokens, out of reach of the user's names.
-fn hygienic(tokens: &TokenStream) -> TokenStream {
-    let trees = tokens.clone().into_iter().map(|mut tree| {
-        tree.set_span(proc_macro2::Span::mixed_site());
-        tree
-    });
-    trees.collect()
-}
-
 fn work(private: &TokenStream, items: &Items) -> TokenStream {
     let (at, item, next, ack) = match items {
         Items::Queue { field, ty } => {
             let at = hygienic_at(ty);
-            let queue = at_place(private, at);
-            let queue = quote_spanned!(at=> <#ty as #queue::ItemQueue>);
+            let private = at_place(private, at);
+            let queue = quote_spanned!(at=> <#ty as #private::DeclaredQueue<Self::Item>>);
             (
                 at,
-                quote_spanned!(at=> #queue::Item),
-                quote_spanned!(at=> #queue::next_item(&mut self.#field)),
-                quote_spanned!(at=> #queue::ack_item(&mut self.#field)),
+                quote_spanned!(at=> <#ty as #private::ItemQueue>::Item),
+                quote_spanned!(at=> let next = #queue::next_item; next(&mut self.#field)),
+                quote_spanned!(at=> let ack = #queue::ack_item; ack(&mut self.#field);),
             )
         }
         Items::Source(word) => {

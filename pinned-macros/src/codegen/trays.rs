@@ -46,7 +46,9 @@ fn entry(private: &TokenStream, tray: &Tray) -> TokenStream {
         let close = half("close", &hook.close);
         quote!(#private::TrayHook { open: #open, close: #close })
     });
-    quote! {
+    let at = hygienic_at(of);
+    let private = at_place(private, at);
+    quote_spanned! {at=>
         #cfg
         &#private::DeclaredTray::<Self, #of>::#form(#name, #always_open Self::#glue, &[#(#hooks),*])
     }
@@ -70,7 +72,8 @@ pub(super) fn constant(private: &TokenStream, tray: &Tray) -> TokenStream {
         Form::Map { .. } => quote!(MappedTray),
     };
     let docs = or_documented(docs, &format!("Names the tray `{}`.", ident.unraw()));
-    quote! {
+    let at = Span::call_site().located_at(ident.span());
+    quote_spanned! {at=>
         #cfg
         #(#docs)*
         #[allow(dead_code)]

@@ -75,7 +75,7 @@ pub(crate) enum FieldKind {
 pub(crate) enum Items {
     Queue {
         field: Ident,
-        ty: Type,
+        ty: Box<Type>,
     },
     /// The word `source`.
     Source(Ident),

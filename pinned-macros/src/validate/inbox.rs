@@ -40,14 +40,20 @@ const TAKEN: [&str; 20] = [
     "update",
 ];
 
-/// Checks a block. The model is whole only if nothing was recorded in `errors`; `None` when there is no name for the
-/// trait.
+/// Checks a block. The model is whole only if nothing was recorded in `errors`; `None` when there can be no trait.
 pub(crate) fn lower(
     block: &Block,
     arguments: InboxArguments,
     errors: &mut Errors,
 ) -> Option<Inbox> {
     let header = &block.header;
+    if let Some((trait_path, _)) = &header.trait_ {
+        errors.at(
+            trait_path,
+            "`#[inbox]` stands on an inherent impl block, not on a trait's: write `impl Work { .. }`",
+        );
+        return None;
+    }
     check_header(header, errors);
     let methods: Vec<&Method> = block
         .items
@@ -87,12 +93,6 @@ pub(crate) fn lower(
 }
 
 fn check_header(header: &ItemImpl, errors: &mut Errors) {
-    if let Some((trait_path, _)) = &header.trait_ {
-        errors.at(
-            trait_path,
-            "`#[inbox]` stands on an inherent impl block, not on a trait's: write `impl Work { .. }`",
-        );
-    }
     if !matches!(ungrouped(&header.self_ty), Type::Path(_)) {
         errors.at(
             &header.self_ty,
@@ -206,6 +206,7 @@ fn lower_argument(argument: &PatType, errors: &mut Errors) -> Option<AdmissionAr
                     word,
                     "this type stands in a trait too, where `Self` is another: name the tray's struct",
                 );
+                return None;
             }
         }
     }

@@ -119,12 +119,12 @@ pub(crate) fn lower(
         .filter_map(|handler| handler::lower(handler, &target.self_ty, &roles, errors))
         .collect();
     table::check(&handlers, errors);
-    let trays: Vec<_> = roles
+    let trays = roles
         .trays
         .iter()
         .filter_map(|tray| tray::lower(tray, &methods, &target.self_ty, errors))
         .collect();
-    tray::check_names(&roles.trays, errors);
+    let trays = tray::check_names(trays, errors);
 
     Api {
         target,

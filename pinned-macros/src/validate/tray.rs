@@ -51,23 +51,26 @@ pub(super) fn lower(
     })
 }
 
-/// The name of a tray is that of its rows, so it is there once.
-pub(super) fn check_names(trays: &[TraySyntax<'_>], errors: &mut Errors) {
-    for (index, tray) in trays.iter().enumerate() {
-        let name = tray.method.signature.ident.unraw();
-        let again = trays[..index].iter().any(|earlier| {
-            earlier.method.signature.ident.unraw() == name
-                && (earlier.cfg.is_always() || tray.cfg.is_always())
+/// The name of a tray is that of its rows, so it is there once. Another of that name is dropped, after an error.
+pub(super) fn check_names(trays: Vec<Tray>, errors: &mut Errors) -> Vec<Tray> {
+    let mut named: Vec<Tray> = Vec::new();
+    for tray in trays {
+        let name = tray.ident.unraw();
+        let again = named.iter().any(|earlier| {
+            earlier.ident.unraw() == name && (earlier.cfg.is_always() || tray.cfg.is_always())
         });
         if again {
             errors.at(
-                &tray.method.signature.ident,
+                &tray.ident,
                 format!(
                     "there is a tray `{name}` already, and its rows are found by that name: give this one another"
                 ),
             );
+        } else {
+            named.push(tray);
         }
     }
+    named
 }
 
 fn form(arguments: &TrayArguments, errors: &mut Errors) -> Form {

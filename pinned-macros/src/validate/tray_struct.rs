@@ -184,7 +184,7 @@ fn items(
 ) -> Option<Items> {
     let queue = |field: &TrayField| Items::Queue {
         field: field.ident.clone(),
-        ty: field.ty.clone(),
+        ty: Box::new(field.ty.clone()),
     };
     let chosen: Vec<_> = fields
         .iter()
@@ -227,18 +227,18 @@ fn items(
             );
             None
         }
-        [first, others @ ..] => {
-            let others: Vec<String> = others
+        [first, between @ .., last] => {
+            let between: String = between
                 .iter()
-                .map(|field| format!("`{}`", field.ident.unraw()))
+                .map(|field| format!(", `{}`", field.ident.unraw()))
                 .collect();
             errors.at(
                 name,
                 format!(
-                    "`{name}` has several queues, `{}` and {}: put `#[tray(items)]` before the one whose entries its \
+                    "`{name}` has several queues, `{}`{between} and `{}`: put `#[tray(items)]` before the one whose entries its \
                      handler works through, or `#[tray(source)]` on the struct and implement `TraySource`",
                     first.ident.unraw(),
-                    others.join(", ")
+                    last.ident.unraw()
                 ),
             );
             Some(queue(first))

@@ -8,52 +8,84 @@ use pinned::domain::{DomainBackend, Rng, SpawnedTask};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::process::{Life, Mortal};
 use super::sleep::Sleep;
 use super::world::{CURRENT, World};
 
-pub(super) struct Backend(pub(super) Arc<World>);
+/// The whole world, or the view of it that one life of a process has.
+pub(super) struct Backend {
+    world: Arc<World>,
+    life: Option<Arc<Life>>,
+}
 
-struct Task(AbortHandle);
+struct Task {
+    task: AbortHandle,
+    life: Option<Arc<Life>>,
+}
+
+impl Backend {
+    pub(super) fn new(world: Arc<World>, life: Option<Arc<Life>>) -> Self {
+        Self { world, life }
+    }
+}
 
 impl DomainBackend for Backend {
     fn now(&self) -> SystemTime {
-        self.0.options.wall_epoch + self.0.now()
+        self.world.options.wall_epoch + self.world.now()
     }
 
     fn monotonic(&self) -> Instant {
-        self.0.start + self.0.now()
+        self.world.start + self.world.now()
     }
 
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
-        let at = at.saturating_duration_since(self.0.start);
-        Box::pin(Sleep::new(Arc::clone(&self.0), at))
+        let at = at.saturating_duration_since(self.world.start);
+        Box::pin(Sleep::new(Arc::clone(&self.world), self.life.clone(), at))
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Box<dyn SpawnedTask> {
-        let living = self.0.enlist();
-        let task = CURRENT.scope(living.id, async move {
-            // Owned by the task: it lives as long as this.
-            let _living = living;
-            task.await;
-        });
-        Box::new(Task(self.0.runtime.spawn(task).abort_handle()))
+        let life = self.life.clone();
+        let ended = life.as_ref().is_some_and(|life| life.has_ended());
+        // What a process starts after its end is held on to, like what it has left, and never runs.
+        let runtime = &self.world.runtime;
+        let task = if ended {
+            runtime.spawn(Mortal::new(task, life.clone()))
+        } else {
+            let living = self.world.enlist(life.as_ref().map(|life| life.id));
+            let task = CURRENT.scope(living.id, async move {
+                // Owned by the task: it lives as long as this.
+                let _living = living;
+                task.await;
+            });
+            runtime.spawn(Mortal::new(Box::pin(task), life.clone()))
+        };
+        Box::new(Task {
+            task: task.abort_handle(),
+            life,
+        })
     }
 
     fn rng(&self, label: &str) -> Rng {
-        self.0.rng(label)
+        match &self.life {
+            None => self.world.rng(label),
+            Some(life) => self.world.rng(&life.label(label)),
+        }
     }
 
     fn fill_token(&self, token: &mut [u8]) {
-        self.0.fill_token(token);
+        self.world.fill_token(token);
     }
 }
 
 impl SpawnedTask for Task {
     fn abort(&self) {
-        self.0.abort();
+        // A crash cleans nothing up (S1.11).
+        if !self.life.as_ref().is_some_and(|life| life.has_ended()) {
+            self.task.abort();
+        }
     }
 
     fn is_finished(&self) -> bool {
-        self.0.is_finished()
+        self.task.is_finished()
     }
 }

@@ -22,17 +22,28 @@
 //! assert_eq!(slept, Duration::from_secs(3600));
 //! ```
 //!
+//! - What [`Sim::process`] starts can be crashed alone, at any point, over a [`SimStore`] whose [`SimDisk`] stays; a
+//!   [`Node`] is a whole worker of that kind (S3).
+//!
 //! Timers of tokio itself, threads and sockets are outside: the simulation does not wait for them.
 
 mod backend;
 mod failure;
+mod node;
 mod options;
+mod process;
 mod run;
 mod sleep;
+mod store;
 mod trace;
 mod world;
 
 pub use failure::SimFailure;
+pub use node::{Node, NodeError};
 pub use options::SimOptions;
+pub use process::{Crashed, SimProcess};
 pub use run::Sim;
+pub use store::{
+    BadSchedule, LoggedOp, OpName, SimDisk, SimOp, SimOutcome, SimSchedule, SimStore, StoreFailed,
+};
 pub use trace::TraceEvent;

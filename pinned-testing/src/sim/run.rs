@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::backend::Backend;
 use super::world::{CURRENT, World};
-use super::{SimFailure, SimOptions, TraceEvent};
+use super::{SimFailure, SimOptions, SimProcess, TraceEvent};
 
 /// How much of a trace a failure shows.
 const SHOWN: usize = 40;
@@ -69,7 +69,7 @@ impl Sim {
             .expect("a runtime without I/O needs nothing that can be missing");
         let start = runtime.block_on(async { paused_now() });
         let world = Arc::new(World::new(options, runtime.handle().clone(), start));
-        let living = world.enlist();
+        let living = world.enlist(None);
         let sim = Self {
             world: Arc::clone(&world),
         };
@@ -100,7 +100,29 @@ impl Sim {
     /// The simulated domain: hand it to [`WorkerBuilder::domain`](pinned::WorkerBuilder::domain).
     #[must_use]
     pub fn domain(&self) -> Domain {
-        Domain::custom(Arc::new(Backend(Arc::clone(&self.world))))
+        Domain::custom(Arc::new(Backend::new(Arc::clone(&self.world), None)))
+    }
+
+    /// Starts a process of its own within the simulation, which can be crashed alone: the next generation of `name`
+    /// (S1.12).
+    ///
+    /// ```
+    /// use pinned_testing::sim::{Crashed, Sim};
+    ///
+    /// Sim::run(7, |sim| async move {
+    ///     let first = sim.process("worker");
+    ///     let never = first.domain().spawn(std::future::pending::<()>());
+    ///     first.crash();
+    ///     assert_eq!(first.run(async { 1 }).await, Err(Crashed));
+    ///     assert!(!never.is_finished(), "abandoned where it stood");
+    ///     let second = sim.process("worker");
+    ///     assert_eq!(second.generation(), 2);
+    ///     assert_eq!(second.run(async { 1 }).await, Ok(1));
+    /// });
+    /// ```
+    #[must_use]
+    pub fn process(&self, name: &str) -> SimProcess {
+        SimProcess::start(Arc::clone(&self.world), name)
     }
 
     /// The seed.

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::process::Life;
 use super::world::{TimerKey, World};
 
 /// Ends once the virtual clock has reached `at`; one that is due already yields once (S1.6).
 pub(super) struct Sleep {
     world: Arc<World>,
+    /// Whose sleep it is; it never ends once that life has.
+    life: Option<Arc<Life>>,
     at: Duration,
     stage: Stage,
 }
@@ -23,9 +26,10 @@ enum Stage {
 }
 
 impl Sleep {
-    pub(super) fn new(world: Arc<World>, at: Duration) -> Self {
+    pub(super) fn new(world: Arc<World>, life: Option<Arc<Life>>, at: Duration) -> Self {
         Self {
             world,
+            life,
             at,
             stage: Stage::New,
         }
@@ -36,6 +40,10 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let life = self.life.as_ref();
+        if life.is_some_and(|life| life.has_ended()) {
+            return Poll::Pending;
+        }
         match self.stage {
             Stage::New if self.at <= self.world.now() => {
                 self.stage = Stage::Yielded;
@@ -43,7 +51,9 @@ impl Future for Sleep {
                 Poll::Pending
             }
             Stage::New => {
-                self.stage = Stage::Set(self.world.set_timer(self.at, cx.waker().clone()));
+                let life = life.map(|life| life.id);
+                let key = self.world.set_timer(life, self.at, cx.waker().clone());
+                self.stage = Stage::Set(key);
                 Poll::Pending
             }
             Stage::Set(key) if !self.world.poll_timer(key, cx.waker()) => Poll::Pending,

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct TraceEvent {
     /// The virtual time.
     pub at: Duration,
-    /// Which task, and what of it: `spawn`, `sleep`, `wake`, or a note.
+    /// Which task, and what of it: `spawn`, `sleep`, `wake`, the `start`, `crash` or `exit` of a process, or a note.
     pub event: String,
 }
 

@@ -1,6 +1,6 @@
 //! The state of a simulation: its clock, its timers, its tasks, its trace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -30,8 +30,13 @@ pub(super) struct TimerKey {
     seq: u64,
 }
 
+/// One life of a process of the simulation, numbered in the order of their starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LifeId(u64);
+
 struct Timer {
     task: String,
+    life: Option<LifeId>,
     waker: Waker,
 }
 
@@ -52,7 +57,10 @@ struct State {
     timers: BTreeMap<TimerKey, Timer>,
     /// Who waits for all that is due by a time to have run.
     advances: BTreeMap<(Duration, u64), oneshot::Sender<()>>,
-    tasks: BTreeSet<TaskId>,
+    tasks: BTreeMap<TaskId, Option<LifeId>>,
+    /// How often each process was started.
+    generations: BTreeMap<String, u64>,
+    next_life: u64,
     next_task: u64,
     next_seq: u64,
     trace: Vec<TraceEvent>,
@@ -105,12 +113,39 @@ impl World {
         self.state.lock().record(&current_task(), event);
     }
 
+    /// Opens the next generation of a process: its life, and its number from 1 on.
+    pub(super) fn open_life(&self, process: &str) -> (LifeId, u64) {
+        let mut state = self.state.lock();
+        let life = LifeId(state.next_life);
+        state.next_life += 1;
+        let generation = state.generations.entry(process.to_owned()).or_default();
+        *generation += 1;
+        let generation = *generation;
+        state.record(&current_task(), &format!("start {process}/{generation}"));
+        (life, generation)
+    }
+
+    /// Forgets the tasks and the timers of a life that has ended (S1.11).
+    pub(super) fn end_life(&self, life: LifeId, event: &str) {
+        let mut state = self.state.lock();
+        state.record(&current_task(), event);
+        state.tasks.retain(|_, of| *of != Some(life));
+        let timers = std::mem::take(&mut state.timers);
+        let (forgotten, kept): (BTreeMap<_, _>, _) = timers
+            .into_iter()
+            .partition(|(_, timer)| timer.life == Some(life));
+        state.timers = kept;
+        drop(state);
+        // A waker may be the last of its task, and take timers along.
+        drop(forgotten);
+    }
+
     /// Registers a task, which its caller is about to start.
-    pub(super) fn enlist(self: &Arc<Self>) -> Living {
+    pub(super) fn enlist(self: &Arc<Self>, life: Option<LifeId>) -> Living {
         let mut state = self.state.lock();
         let id = TaskId(state.next_task);
         state.next_task += 1;
-        state.tasks.insert(id);
+        state.tasks.insert(id, life);
         // Nobody spawns the test itself.
         if id.0 > 0 {
             state.record(&current_task(), &format!("spawn {}", name(id)));
@@ -122,7 +157,7 @@ impl World {
     }
 
     /// Sets a timer of the current task.
-    pub(super) fn set_timer(&self, at: Duration, waker: Waker) -> TimerKey {
+    pub(super) fn set_timer(&self, life: Option<LifeId>, at: Duration, waker: Waker) -> TimerKey {
         let tie = self.ties.u64();
         let task = current_task();
         let mut state = self.state.lock();
@@ -132,7 +167,7 @@ impl World {
             seq: state.next_seq(),
         };
         state.record(&task, &format!("sleep until {}", at.as_secs_f64()));
-        state.timers.insert(key, Timer { task, waker });
+        state.timers.insert(key, Timer { task, life, waker });
         key
     }
 
@@ -195,7 +230,7 @@ impl World {
         SimFailure::Deadlock {
             seed: self.options.seed,
             at: state.now,
-            waiting: state.tasks.iter().map(|id| name(*id)).collect(),
+            waiting: state.tasks.keys().map(|id| name(*id)).collect(),
         }
     }
 

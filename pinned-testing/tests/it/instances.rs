@@ -1,9 +1,11 @@
 //! Instances without an app.
 
 use http::StatusCode;
+use pinned::durability::{Claim, Doc, InstanceKey, StateStore as _, TrayKey};
 use pinned::{Context, Refusal, Unavailable, lifespan, pinned_api};
 use pinned_testing::{Gate, InstanceError, instance, instance_with};
 
+use crate::ledger::Ledger;
 use crate::room::Room;
 
 #[tokio::test]
@@ -93,5 +95,38 @@ async fn closing_waits_for_the_teardown() -> Result<(), Box<dyn std::error::Erro
         gate.open();
     });
     closed?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_an_instance_keeps_is_in_its_store() -> Result<(), Box<dyn std::error::Error>> {
+    // S11.2
+    let ledger = instance::<Ledger>("blue").await?;
+    let (store, ctx) = (ledger.store().clone(), ledger.context());
+    let claim = Claim::new(InstanceKey::new("/test", "blue"), ctx.placement_epoch()?);
+    let write = store.set_tray(claim, TrayKey::new("a", "~"), true, Doc::empty());
+    ctx.frontier()?.enlist(write)?.await?;
+    assert_eq!(store.rows("/test", "blue").len(), 1);
+    ledger.close().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_abort_takes_the_write_along_that_the_store_holds_up()
+-> Result<(), Box<dyn std::error::Error>> {
+    // S11.1, D17.3
+    let ledger = instance::<Ledger>("blue").await?;
+    let (store, ctx) = (ledger.store().clone(), ledger.context());
+    store.hold();
+    let claim = Claim::new(InstanceKey::new("/test", "blue"), 0);
+    let write = store.set_tray(claim, TrayKey::new("a", "~"), true, Doc::empty());
+    let receipt = ctx.frontier()?.enlist(write)?;
+    store.parked().await;
+    ctx.abort();
+    receipt.await.expect_err("it was cut");
+    ledger.aborted().await;
+    store.release();
+    assert_eq!(store.rows("/test", "blue"), []);
+    ledger.close().await?;
     Ok(())
 }

@@ -3,9 +3,13 @@
 mod clients;
 mod conformance;
 mod instances;
+mod ledger;
 mod observing;
 mod room;
 mod sim;
+mod sim_nodes;
+mod sim_processes;
+mod sim_stores;
 mod sockets;
 mod stand_ins;
 mod waking;

@@ -1,9 +1,11 @@
 //! Stand-ins for what is behind a worker.
 
 use http::StatusCode;
+use pinned::durability::InstanceKey;
 use pinned::{PinnedWorker, WorkerBuilder};
-use pinned_testing::{BarrierDurability, Gate, Release, ScriptedPlacements, TestApp};
+use pinned_testing::{BarrierStore, Gate, Release, ScriptedPlacements, TestApp};
 
+use crate::ledger::{Disk, Ledger};
 use crate::room::Room;
 
 fn rooms() -> WorkerBuilder {
@@ -42,35 +44,50 @@ async fn releases_are_recorded_held_and_failed() -> pinned::Result<()> {
     Ok(())
 }
 
+fn ledgers(store: &BarrierStore) -> WorkerBuilder {
+    let builder = PinnedWorker::builder().host::<Ledger>("/ledgers");
+    builder.state(Disk::new(store.clone())).store(store.clone())
+}
+
 #[tokio::test]
-async fn receipts_are_parked_and_failed() -> pinned::Result<()> {
-    // H17.5
-    let store = BarrierDurability::new();
-    let app = TestApp::start(rooms().durability(store.clone())).await?;
+async fn writes_are_parked_before_they_land() -> pinned::Result<()> {
+    // S11.1, H17.5
+    let store = BarrierStore::new();
+    let app = TestApp::start(ledgers(&store)).await?;
     let client = app.client();
     store.hold();
-    let (answer, ()) = tokio::join!(client.get("/rooms/blue/frontier").send(), async {
+    let (answer, ()) = tokio::join!(client.post("/ledgers/blue/enter/a").send(), async {
         store.parked().await;
+        assert_eq!(store.rows("/ledgers", "blue"), []);
         store.release();
     });
     assert_eq!(answer.status(), StatusCode::OK);
-    let answer = client
-        .get("/rooms/blue/frontier")
-        .header("pinboard-epoch", "4")
-        .send()
-        .await;
-    assert_eq!(answer.status(), StatusCode::OK);
-    let log = store.log("/rooms", "blue").expect("opened");
-    assert_eq!(log.epochs(), [0, 4]);
-    store.fail();
-    let answer = client.get("/rooms/blue/frontier").send().await;
-    assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
-    assert!(
-        app.shutdown().await.is_err(),
-        "the close cannot confirm its writes"
-    );
-    assert!(log.is_disposed());
-    Ok(())
+    assert_eq!(store.rows("/ledgers", "blue").len(), 1);
+    app.shutdown().await
+}
+
+#[tokio::test]
+async fn writes_fail_at_the_tests_word_and_nothing_changes() -> pinned::Result<()> {
+    // S11.1
+    let store = BarrierStore::new();
+    let app = TestApp::start(ledgers(&store)).await?;
+    let client = app.client();
+    client.post("/ledgers/blue/enter/a").send().await;
+    let landed = store.rows("/ledgers", "blue");
+    assert_eq!(landed.len(), 1);
+    store.hold();
+    let enter = client
+        .post("/ledgers/blue/enter/b")
+        .header("pinboard-epoch", "4");
+    let (_, ()) = tokio::join!(enter.send(), async {
+        store.parked().await;
+        store.fail();
+        store.release();
+    });
+    assert_eq!(store.rows("/ledgers", "blue"), landed);
+    let instance = InstanceKey::new("/ledgers", "blue");
+    assert_eq!(store.memory().epoch(&instance), 0);
+    app.shutdown().await
 }
 
 #[tokio::test]

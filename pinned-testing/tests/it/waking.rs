@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use pinned::{Context, PinnedWorker, lifespan, pinned_api};
-use pinned_testing::{BarrierDurability, Gate, TestApp, WakeError, wake_until_ok};
+use pinned_testing::{BarrierStore, Gate, TestApp, WakeError, wake_until_ok};
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -26,8 +26,8 @@ async fn waking_polls_until_the_instance_is_resident() -> Result<(), Box<dyn std
     // H17.5
     let gate = Gate::new();
     let builder = PinnedWorker::builder().host::<Slow>("/slow");
-    let store = BarrierDurability::new();
-    let app = TestApp::start(builder.state(gate.clone()).durability(store)).await?;
+    let store = BarrierStore::new();
+    let app = TestApp::start(builder.state(gate.clone()).store(store)).await?;
     let client = app.client();
     let (woken, ()) = tokio::join!(wake_until_ok(&client, "/slow/a", SOON), async {
         gate.reached().await;
@@ -45,8 +45,8 @@ async fn waking_gives_up_in_time_and_at_once_when_refused() -> Result<(), Box<dy
 {
     let gate = Gate::new();
     let builder = PinnedWorker::builder().host::<Slow>("/slow");
-    let store = BarrierDurability::new();
-    let app = TestApp::start(builder.state(gate.clone()).durability(store)).await?;
+    let store = BarrierStore::new();
+    let app = TestApp::start(builder.state(gate.clone()).store(store)).await?;
     let client = app.client();
     let error = wake_until_ok(&client, "/slow/a", SOON)
         .await

@@ -13,7 +13,7 @@ use super::route::RouteSpec;
 use crate::durability::StoreError;
 use crate::error::BoxError;
 use crate::tray::link::{Link, OwnRow, own_row};
-use crate::tray::{Field, Image, Persistent, TrayError, entries_of};
+use crate::tray::{Field, Image, InitialByDefault, Keepable, Persistent, TrayError, entries_of};
 
 /// A hosted struct with [`Persistent`] fields.
 ///
@@ -68,16 +68,66 @@ pub trait DurableByDefault: Durable {
 
 /// A field that may stand on an instance itself: [`Persistent`].
 #[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a durable field of a hosted struct",
-    label = "not a `Persistent<T>`",
-    note = "queues and outboxes stand in trays"
-)]
 pub trait OwnField: Field {
     #[doc(hidden)]
     fn attach_to(&mut self, place: OwnPlace);
     #[doc(hidden)]
     fn load(&mut self, stored: Option<&RawValue>) -> Result<(), BoxError>;
+}
+
+/// The same as `#[derive(Durable)]` declares it.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a durable field of a hosted struct",
+    label = "not a `Persistent<T>`",
+    note = "make it `Persistent<T>`; queues and outboxes stand in trays"
+)]
+pub trait OwnDeclared {
+    /// The field of a new instance.
+    fn declared() -> Self;
+
+    /// The field without its type.
+    fn as_own(&mut self) -> &mut dyn OwnField;
+}
+
+/// The same with `#[durable(initial = ..)]`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a durable field of a hosted struct",
+    label = "not a `Persistent<T>`",
+    note = "make it `Persistent<T>`; queues and outboxes stand in trays"
+)]
+pub trait OwnInitial {
+    /// What it holds.
+    type Value;
+
+    /// The field of a new instance, which holds what `initial` gives.
+    fn with_initial(initial: fn() -> Self::Value) -> Self;
+
+    /// The field without its type.
+    fn as_own(&mut self) -> &mut dyn OwnField;
+}
+
+impl<T: Keepable + InitialByDefault> OwnDeclared for Persistent<T> {
+    fn declared() -> Self {
+        Self::declared(T::initial)
+    }
+
+    fn as_own(&mut self) -> &mut dyn OwnField {
+        self
+    }
+}
+
+impl<T: Keepable> OwnInitial for Persistent<T> {
+    type Value = T;
+
+    fn with_initial(initial: fn() -> T) -> Self {
+        Self::declared(initial)
+    }
+
+    fn as_own(&mut self) -> &mut dyn OwnField {
+        self
+    }
 }
 
 /// A field's place in its instance's own row.

@@ -56,6 +56,14 @@ impl<T: PinnedApi> Instance<T> {
         self.seam.id()
     }
 
+    /// Resolves once this instance is gone, and its teardown has run.
+    ///
+    /// For what stands outside of it: work of the instance itself would wait for its own end.
+    #[doc(hidden)]
+    pub async fn closed(&self) {
+        Arc::clone(&self.seam).closed().await;
+    }
+
     /// The instance's context.
     pub fn context(&self) -> Context {
         Context::new(Arc::clone(&self.seam))

@@ -109,6 +109,8 @@ pub(crate) trait InstanceSeam: Send + Sync + 'static {
     fn wind_down(self: Arc<Self>, deadline: Option<Duration>);
     fn configure_hooks(&self, hooks: LeaseHooks);
     fn abort(self: Arc<Self>);
+    /// Resolves once the instance is gone: torn down, and out of the directory.
+    fn closed(self: Arc<Self>) -> BoxFuture<'static, ()>;
     fn spawn(self: Arc<Self>, task: BoxFuture<'static, TaskEnd>) -> TaskHandle;
     fn call(
         self: Arc<Self>,

@@ -95,6 +95,11 @@ impl InstanceSeam for Record {
         drop(replaced);
     }
 
+    fn closed(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        let closed = |record: &Self| matches!(record.lock().phase, Phase::Closed);
+        async move { self.wait_until(closed).await }.boxed()
+    }
+
     fn abort(self: Arc<Self>) {
         // Still constructing: nothing to abort yet (H11.9).
         if !matches!(self.lock().phase, Phase::Cold) {

@@ -60,6 +60,18 @@ impl InHand {
 
     pub(super) fn settle(&self) {
         self.settled.store(true, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    fn check_unsettled(&self) -> Result<(), TrayError> {
+        match self.settled.load(Ordering::Acquire) {
+            true => Err(TrayError::Keyed("this delivery is over")),
+            false => Ok(()),
+        }
+    }
+
+    async fn wait_settled(&self) {
+        until(&self.changed, || self.settled.load(Ordering::Acquire)).await;
     }
 
     async fn wait_cancelled(&self) {
@@ -179,7 +191,8 @@ impl<W: Tray> Dispatch<W> {
     ///
     /// # Errors
     ///
-    /// The stream ends with the first error: the tray is closed or deleted, or the instance can confirm nothing any more.
+    /// The stream ends with the first error: the delivery is over, the tray is closed or deleted, or the instance can
+    /// confirm nothing any more.
     pub fn take<T, Q>(
         &self,
         queue: Q,
@@ -188,11 +201,11 @@ impl<W: Tray> Dispatch<W> {
         T: Serialize + DeserializeOwned + Send + 'static,
         Q: Fn(&mut W) -> &mut PersistentQueue<T> + Send + Sync + 'static,
     {
-        let core = Arc::clone(self.core());
-        unfold(Some((core, queue)), |state| async move {
-            let (core, queue) = state?;
-            match take_one(&core, &queue).await {
-                Ok(item) => Some((Ok(item), Some((core, queue)))),
+        let (core, in_hand) = (Arc::clone(self.core()), Arc::clone(&self.in_hand));
+        unfold(Some((core, in_hand, queue)), |state| async move {
+            let (core, in_hand, queue) = state?;
+            match take_one(&core, &in_hand, &queue).await {
+                Ok(item) => Some((Ok(item), Some((core, in_hand, queue)))),
                 Err(error) => Some((Err(error), None)),
             }
         })
@@ -256,10 +269,7 @@ impl<W: Tray> Dispatch<W> {
     }
 
     fn check_unsettled(&self) -> Result<(), TrayError> {
-        match self.in_hand.settled.load(Ordering::Acquire) {
-            true => Err(TrayError::Keyed("this delivery is over")),
-            false => Ok(()),
-        }
+        self.in_hand.check_unsettled()
     }
 
     fn core(&self) -> &Arc<Core<W>> {
@@ -269,6 +279,7 @@ impl<W: Tray> Dispatch<W> {
 
 async fn take_one<W, T>(
     core: &Arc<Core<W>>,
+    in_hand: &InHand,
     queue: &(impl Fn(&mut W) -> &mut PersistentQueue<T> + Send + Sync),
 ) -> Result<T, TrayError>
 where
@@ -282,6 +293,8 @@ where
         // Before the look: what comes after it wakes this.
         arrived.as_mut().enable();
         let taken = core.segment(|state, _| {
+            // Later it would be gone with the acknowledgement of another item.
+            in_hand.check_unsettled()?;
             if state.sealed {
                 return Err(core.retired(state));
             }
@@ -294,7 +307,10 @@ where
         if let Some(item) = taken {
             return Ok(item);
         }
-        arrived.await;
+        tokio::select! {
+            () = arrived => {}
+            () = in_hand.wait_settled() => {}
+        }
     }
 }
 

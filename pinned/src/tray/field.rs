@@ -1,5 +1,7 @@
 //! What the fields of a tray have in common.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::entries::EntryText;
@@ -54,28 +56,32 @@ pub trait Field: Send + 'static {
     }
 }
 
-/// A field as its tray, or its hosted struct, declares it: what `#[derive(Tray)]` and `#[derive(Durable)]` make of its
-/// type.
+/// What a durable field may hold. It names a missing derive once, where its parts would each be missed.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be kept in a store",
+    label = "`{Self}`, or something in it, has no JSON form",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it; it owns its data, and is `Send`"
+)]
+pub trait Keepable: Serialize + DeserializeOwned + Send + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned + Send + 'static> Keepable for T {}
+
+/// A field as its tray declares it: what `#[derive(Tray)]` makes of its type.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a durable field",
-    label = "this cannot be kept",
-    note = "make it `Persistent<T>`, or in a tray `PersistentQueue<T>` or `PersistentOutbox<T>`",
-    note = "in a tray, `#[tray(skip)]` stands before a field that need not be kept and is `Default`"
+    label = "a tray cannot keep this",
+    note = "make it `Persistent<T>`, `PersistentQueue<T>` or `PersistentOutbox<T>`, or put `#[tray(skip)]` before a field \
+            that need not be kept and is `Default`"
 )]
-pub trait DeclaredField: Field {
+pub trait DeclaredField {
     /// The field of a new row.
-    fn declared() -> Self
-    where
-        Self: Sized;
+    fn declared() -> Self;
 
     /// The field without its type.
-    fn as_field(&mut self) -> &mut dyn Field
-    where
-        Self: Sized,
-    {
-        self
-    }
+    fn as_field(&mut self) -> &mut dyn Field;
 }
 
 /// A field whose declaration may say what it holds at first: [`Persistent`](crate::Persistent).
@@ -85,22 +91,15 @@ pub trait DeclaredField: Field {
     label = "`initial` goes with `Persistent<T>`",
     note = "queues and outboxes are empty at first"
 )]
-pub trait InitialField: Field {
+pub trait InitialField {
     /// What it holds.
     type Value;
 
     /// The field of a new row, which holds what `initial` gives.
-    fn with_initial(initial: fn() -> Self::Value) -> Self
-    where
-        Self: Sized;
+    fn with_initial(initial: fn() -> Self::Value) -> Self;
 
     /// The field without its type.
-    fn as_field(&mut self) -> &mut dyn Field
-    where
-        Self: Sized,
-    {
-        self
-    }
+    fn as_field(&mut self) -> &mut dyn Field;
 }
 
 /// What a [`Persistent`](crate::Persistent) holds at first where nothing is said.
@@ -190,7 +189,7 @@ impl KeyedCount {
 }
 
 /// The JSON text of a value.
-pub(crate) fn encode<T: serde::Serialize + ?Sized>(value: &T) -> Result<EntryText, BoxError> {
+pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<EntryText, BoxError> {
     Ok(serde_json::to_string(value)?.into())
 }
 

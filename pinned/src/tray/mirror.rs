@@ -91,9 +91,10 @@ fn follow_list(place: &Cursor, old: &[Value], new: Vec<Value>) -> Result<(), Obs
         return place.set(new);
     }
     let mut new = new.into_iter().skip(front);
-    for index in front..front + gone.min(come) {
+    let changed = old.iter().enumerate().skip(front).take(gone.min(come));
+    for (index, old) in changed {
         if let Some(new) = new.next() {
-            follow(&place.at(index), &old[index], new)?;
+            follow(&place.at(index), old, new)?;
         }
     }
     for _ in come..gone {

@@ -48,6 +48,7 @@ pub use field::Field;
 pub use field::{
     Changes, DeclaredField, Hydrated, InitialField, KeyedAdmission, KeyedCount, UnkeptField,
 };
+pub(crate) use field::{InitialByDefault, Keepable};
 pub use handle::{AdmissionReturn, TrayHandle};
 pub use map::{MappedTray, SingleTray, TrayMap};
 #[doc(hidden)]
@@ -55,7 +56,7 @@ pub use open::reopened;
 pub use outbox::PersistentOutbox;
 pub use persistent::Persistent;
 #[doc(hidden)]
-pub use queue::ItemQueue;
+pub use queue::{DeclaredQueue, ItemQueue};
 pub use queue::{PersistentQueue, QueueError};
 pub use reserved::Outcome;
 #[doc(hidden)]

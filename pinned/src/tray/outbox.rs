@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::entries::EntryText;
-use super::field::{Changes, DeclaredField, Field, Hydrated, encode, same_json};
+use super::field::{Changes, DeclaredField, Field, Hydrated, Keepable, encode, same_json};
 use crate::error::BoxError;
 
 /// Remembers what is being sent to the outside, and how often that was tried, across crashes.
@@ -127,9 +127,13 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentOutbo
     }
 }
 
-impl<T: Serialize + DeserializeOwned + Send + 'static> DeclaredField for PersistentOutbox<T> {
+impl<T: Keepable> DeclaredField for PersistentOutbox<T> {
     fn declared() -> Self {
         Self::declared()
+    }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
     }
 }
 

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use super::entries::EntryText;
 use super::field::{
-    Changes, DeclaredField, Field, Hydrated, InitialByDefault, InitialField, encode, same_json,
+    Changes, DeclaredField, Field, Hydrated, InitialByDefault, InitialField, Keepable, encode,
+    same_json,
 };
 use super::link::Link;
 use super::mirror::Mirror;
@@ -73,26 +74,16 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
         }
     }
 
-    /// The value.
-    pub fn get(&self) -> &T {
-        &self.value
-    }
-
     /// Puts `value` in the place of the one before.
     pub fn set(&mut self, value: T) {
         self.value = value;
         self.touch();
     }
 
-    /// Puts `value` in the place of the one before, and gives that.
-    pub fn replace(&mut self, value: T) -> T {
-        let before = std::mem::replace(&mut self.value, value);
-        self.touch();
-        before
-    }
-
     /// Changes the value in place.
     pub fn update<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
+        // Before the change: should it panic, what it left half done is taken back with its segment.
+        self.changed = true;
         let outcome = change(&mut self.value);
         self.touch();
         outcome
@@ -194,20 +185,25 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for Persistent<T> {
     }
 }
 
-impl<T> DeclaredField for Persistent<T>
-where
-    T: InitialByDefault + Serialize + DeserializeOwned + Send + 'static,
-{
+impl<T: Keepable + InitialByDefault> DeclaredField for Persistent<T> {
     fn declared() -> Self {
         Self::declared(T::initial)
     }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
+    }
 }
 
-impl<T: Serialize + DeserializeOwned + Send + 'static> InitialField for Persistent<T> {
+impl<T: Keepable> InitialField for Persistent<T> {
     type Value = T;
 
     fn with_initial(initial: fn() -> T) -> Self {
         Self::declared(initial)
+    }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
     }
 }
 

@@ -131,3 +131,18 @@ fn those_who_watch_a_field_see_what_stands_and_not_what_was_taken_back() {
     assert_eq!(view.get().unwrap(), [1]);
     assert!(view.at(0).set(3).is_err());
 }
+
+#[test]
+fn a_change_that_panics_half_way_is_taken_back() {
+    let mut value = Persistent::declared(|| vec![1_u64]);
+    let change = std::panic::AssertUnwindSafe(|| {
+        value.update(|value| {
+            value.push(2);
+            panic!("half way");
+        })
+    });
+    std::panic::catch_unwind(change).expect_err("it panicked");
+    value.rollback();
+    assert_eq!(*value, [1]);
+    assert_eq!(entry(&mut value), None);
+}

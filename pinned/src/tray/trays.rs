@@ -234,19 +234,16 @@ impl Trays {
         key: &Key,
     ) -> Result<(), TrayError> {
         loop {
-            // One that is closing takes it as long as its own pump is at work (T14.3), which may be waiting for this very
-            // settlement in turn.
-            let retiring = match self.look_up(target)? {
-                Found::Retiring(live) => Some(live),
-                Found::Live(_) | Found::Absent(_) => None,
+            let known = match self.look_up(target)? {
+                // One that retires may be written to until its pump has wound down (T14.3). To wait for its end here
+                // could be to wait for each other, should it have a key of ours to let go of.
+                Found::Live(live) | Found::Retiring(live) => Ok(live),
+                Found::Absent(_) => self.live(target, Absent::Refuse).await,
             };
-            let live = match retiring {
-                Some(live) => live,
-                None => match self.live(target, Absent::Refuse).await {
-                    Ok(live) => live,
-                    Err(TrayError::NotFound(_)) => return Ok(()),
-                    Err(error) => return Err(error),
-                },
+            let live = match known {
+                Ok(live) => live,
+                Err(TrayError::NotFound(_)) => return Ok(()),
+                Err(error) => return Err(error),
             };
             match Arc::clone(&live).forget_key(key) {
                 Err(TrayError::Closed(_)) => live.ended().await,

@@ -29,12 +29,12 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
     } else {
         "local (DEV MODE: no control plane keeps a second worker from serving the same ids)"
     };
-    let store = if worker.core.env.durability.is_some() {
-        "attached"
-    } else {
-        "none; state lives as long as its instance"
-    };
-    let _ = writeln!(text, "  mode   {mode}\n  store  {store}");
+    let _ = writeln!(text, "  mode   {mode}");
+    let store = worker.core.env.store.as_ref().map_or_else(
+        || "none (nothing that is mounted keeps state)".to_owned(),
+        |store| store.describe(),
+    );
+    let _ = writeln!(text, "  store  {store}");
     for host in worker.each_host() {
         let blueprint = &host.blueprint;
         let _ = writeln!(

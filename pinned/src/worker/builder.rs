@@ -170,8 +170,7 @@ impl WorkerBuilder {
     }
 
     /// Where durable state is kept. Without one, `PINNED_STORE` says, where the environment is read; else it is
-    /// `sqlite:pinned.db`. It is opened when the worker starts, if anything that is mounted keeps state, or if it was
-    /// given here.
+    /// `sqlite:pinned.db`. It is used if anything that is mounted keeps state, or if it was given here.
     pub fn store(mut self, store: impl StateStore) -> Self {
         self.store = Some(Arc::new(store));
         self

@@ -11,10 +11,10 @@ const DEFAULT: &str = "sqlite:pinned.db";
 
 /// The store that `PINNED_STORE` names: `memory:`, `sqlite:PATH`, or `postgres://...`.
 ///
-/// It is opened when the worker starts, and only if something that is mounted keeps state.
+/// Asked for only if something that is mounted keeps state: a file appears for no other worker.
 pub(super) fn named(spec: Option<&str>, domain: &Domain) -> Result<Arc<dyn StateStore>> {
     let spec = spec.unwrap_or(DEFAULT);
-    let (kind, place) = spec.split_once(':').unwrap_or((spec, ""));
+    let (kind, place) = spec.split_once(':').unwrap_or_default();
     match (kind, place) {
         ("memory", "") => Ok(Arc::new(MemoryStore::new())),
         ("sqlite", path) if !path.is_empty() => sqlite(path),
@@ -64,15 +64,7 @@ mod tests {
 
     #[test]
     fn what_names_no_store_is_refused_without_being_shown() {
-        for spec in [
-            "",
-            "sqlite",
-            "sqlite:",
-            "memory",
-            "memory:x",
-            "secret",
-            "redis://h",
-        ] {
+        for spec in ["", "sqlite", "sqlite:", "memory:x", "secret", "redis://h"] {
             let error = named(Some(spec), &Domain::real()).err();
             let text = error.expect(spec).to_string();
             assert!(text.contains("postgres://USER@HOST"), "{text}");

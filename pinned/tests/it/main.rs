@@ -10,6 +10,7 @@ mod cluster;
 mod configuration;
 mod detached;
 mod dispatch;
+mod durable;
 mod fences;
 mod hostile;
 mod idle;

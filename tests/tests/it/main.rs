@@ -1,7 +1,9 @@
 //! What crosses crates.
 
 mod browser;
+mod crashes;
 mod dependency_names;
 mod documents;
+mod process;
 mod registry;
 mod ui;

@@ -1,5 +1,5 @@
 use pinned::{
-    BoxError, Context, Durable, Instance, Json, Persistent, PinnedApi, SetupError, Stored, lifespan,
+    Context, Durable, Instance, Json, Persistent, PinnedApi, Refusal, SetupError, Stored, lifespan,
     pinned_api, route,
 };
 
@@ -51,7 +51,7 @@ impl Account {
     }
 
     #[route::get("/")]
-    async fn read(this: Instance<Self>) -> Result<String, BoxError> {
+    async fn read(this: Instance<Self>) -> Result<String, Refusal> {
         let account = this.read().await?;
         Ok(format!("{} of {} {}", *account.balance, *account.limit, account.currency.0))
     }

@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "tests move the paused clock")]
+
 use std::time::Duration;
 
 use pinned::durability::MemoryStore;

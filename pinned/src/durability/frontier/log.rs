@@ -120,12 +120,15 @@ impl LogCell {
     }
 
     pub(super) fn wait(&self, position: u64) -> Wait {
-        if let Err(error) = self.check() {
-            return Wait::ready(Err(error));
-        }
+        let checked = self.check();
         let mut log = self.0.borrow_mut();
-        if position <= log.durable {
-            return Wait::ready(Ok(()));
+        match checked {
+            // D16.3: a log that has failed says so of everything. One that was closed still knows what is durable.
+            Err(FrontierError::Closed) | Ok(()) if position <= log.durable => {
+                return Wait::ready(Ok(()));
+            }
+            Err(error) => return Wait::ready(Err(error)),
+            Ok(()) => {}
         }
         if log.waiting.len() == log.waiting.capacity() {
             // Before it grows: a store that stalls must not make waits pile up that were given up.
@@ -138,8 +141,11 @@ impl LogCell {
         Wait::pending(receiver)
     }
 
-    pub(super) fn enter(&self) {
-        self.0.borrow_mut().depth += 1;
+    /// What was enlisted before the segment, if it is the outermost one.
+    pub(super) fn enter(&self) -> Option<u64> {
+        let mut log = self.0.borrow_mut();
+        log.depth += 1;
+        (log.depth == 1).then_some(log.enlisted)
     }
 
     /// The end of a segment; the outermost one enlists what was staged. Whether a flusher is to be started.

@@ -28,7 +28,7 @@ use parking_lot::ReentrantMutex;
 use super::claim::{Claim, InstanceKey};
 use super::store::StateStore;
 use crate::error::BoxError;
-use log::LogCell;
+use log::{Dropped, LogCell};
 
 pub use error::{FrontierError, FrontierFailure};
 pub use receipt::{Receipt, Wait};
@@ -131,6 +131,8 @@ impl Frontier {
     /// # }
     /// ```
     ///
+    /// A panic in `changes` after the first of them ends the instance, and the store keeps none of them.
+    ///
     /// # Errors
     ///
     /// [`FrontierError`]: the log has failed or is closed. `changes` does not run.
@@ -212,6 +214,11 @@ impl Shared {
 
     fn fail(&self, failure: FrontierFailure) {
         let failed = self.log.lock().fail(failure);
+        self.failed(failed);
+    }
+
+    /// Tells everybody of a log that has just failed; called without its lock.
+    fn failed(&self, failed: Option<(FrontierError, Dropped)>) {
         let Some((error, dropped)) = failed else {
             return;
         };

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use parking_lot::ReentrantMutexGuard;
 
-use super::error::FrontierError;
+use super::error::{FrontierError, FrontierFailure};
 use super::log::{LogCell, OpaqueEffect};
 use super::{Frontier, Shared};
 use crate::durability::claim::TrayKey;
 use crate::durability::row::RowState;
+
+const TORN: &str = "changes that belong together were cut short by a panic";
 
 /// An open segment: the instance's lock is held, and what is staged is enlisted when the outermost one ends.
 ///
@@ -18,6 +20,8 @@ use crate::durability::row::RowState;
 pub(crate) struct Segment<'a> {
     shared: &'a Arc<Shared>,
     log: ReentrantMutexGuard<'a, LogCell>,
+    /// What had been enlisted before the outermost segment; `None` within it.
+    before: Option<u64>,
 }
 
 impl Frontier {
@@ -28,14 +32,13 @@ impl Frontier {
     ) -> Result<R, FrontierError> {
         let log = self.shared.log.lock();
         log.check()?;
-        log.enter();
         let segment = Segment {
             shared: &self.shared,
+            before: log.enter(),
             log,
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| changes(&segment)));
-        // Also after a panic: what was staged by then is whole.
-        segment.end();
+        segment.end(outcome.is_err());
         outcome.map_or_else(|panic| resume_unwind(panic), Ok)
     }
 }
@@ -60,9 +63,20 @@ impl Segment<'_> {
         self.log.stage(key, state);
     }
 
-    fn end(self) {
+    fn end(self, panicked: bool) {
+        // Changes that belong together and were cut short in the middle: the instance goes back to what is stored. A
+        // panic that came before anything was changed is no damage.
+        let is_torn = panicked
+            && self
+                .before
+                .is_some_and(|before| self.log.last_position() > before);
+        let failed = match is_torn {
+            true => self.log.fail(FrontierFailure::Effect(TORN.into())),
+            false => None,
+        };
         let start = self.log.leave(self.shared.batches);
         drop(self.log);
+        self.shared.failed(failed);
         if start {
             self.shared.start_flusher();
         }

@@ -52,7 +52,8 @@ impl Engine {
                 Err(Fault::Undone(failure)) => failure,
                 Err(other) => return Err(other),
             };
-            let again = match failure.class() {
+            let class = failure.class();
+            let again = match class {
                 // Each of these emptied a slot, so that a dial is near whatever the others do (D11.6).
                 Class::Broken => {
                     broken += 1;
@@ -68,7 +69,7 @@ impl Engine {
             if !(was_open && again) {
                 return Err(Fault::Undone(failure));
             }
-            tracing::debug!(target: "pinned::postgres", ?failure, "trying a transaction again");
+            tracing::debug!(target: "pinned::postgres", cause = ?class, "trying a transaction again");
         }
     }
 
@@ -128,9 +129,7 @@ impl From<Fault> for crate::durability::StoreError {
         match fault {
             Fault::Dial(error) => Self::failed(error),
             Fault::Undone(failure) => failure.into(),
-            // No verdict on values is final here either: the outcome is unknown.
-            Fault::Unknown(Failure::Statement(error)) => Self::failed(error),
-            Fault::Unknown(failure) => failure.into(),
+            Fault::Unknown(failure) => failure.of_unknown_outcome(),
         }
     }
 }

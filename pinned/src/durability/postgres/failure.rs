@@ -13,11 +13,35 @@ use crate::error::BoxError;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error("cannot connect to PostgreSQL")]
-    Refused(#[from] PgError),
+    Refused(#[source] BoxError),
     #[error("PostgreSQL did not answer within 10 s")]
     TimedOut,
     #[error("the connection is closed")]
     Closed,
+}
+
+impl From<PgError> for DialError {
+    fn from(error: PgError) -> Self {
+        Self::Refused(without_values(error))
+    }
+}
+
+/// An error of the server, without its details: those quote whole rows, which are the user's.
+#[derive(Debug, thiserror::Error)]
+#[error("{message} (SQLSTATE {code})")]
+struct ServerError {
+    message: String,
+    code: String,
+}
+
+fn without_values(error: PgError) -> BoxError {
+    match error.as_db_error() {
+        Some(verdict) => Box::new(ServerError {
+            message: verdict.message().to_owned(),
+            code: verdict.code().code().to_owned(),
+        }),
+        None => Box::new(error),
+    }
 }
 
 /// Why a transaction was not carried through.
@@ -85,12 +109,21 @@ impl From<Failure> for StoreError {
             Failure::Hook(error) => Self::failed(HookFailed(error)),
             Failure::Deadline => Self::failed(DeadlinePassed),
             Failure::Statement(error) => match error.as_db_error() {
-                // The detail quotes the value, which is the user's.
                 Some(verdict) if is_about_values(verdict.code()) => {
                     Self::Invalid(verdict.message().to_owned())
                 }
-                _ => Self::failed(error),
+                _ => Self::Failed(without_values(error)),
             },
+        }
+    }
+}
+
+impl Failure {
+    /// As the outcome of an operation that may or may not have happened.
+    pub(super) fn of_unknown_outcome(self) -> StoreError {
+        match self {
+            Self::Statement(error) => StoreError::Failed(without_values(error)),
+            other => other.into(),
         }
     }
 }

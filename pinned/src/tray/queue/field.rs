@@ -12,7 +12,9 @@ use super::keyed::Keyed;
 use super::{Entries, PersistentQueue};
 use crate::error::BoxError;
 use crate::tray::entries::EntryText;
-use crate::tray::field::{Changes, DeclaredField, Field, Hydrated, KeyedAdmission, KeyedCount};
+use crate::tray::field::{
+    Changes, DeclaredField, Field, Hydrated, Keepable, KeyedAdmission, KeyedCount,
+};
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     fn read(&mut self, text: EntryText) -> Result<Item<T>, BoxError> {
@@ -26,9 +28,13 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     }
 }
 
-impl<T: Serialize + DeserializeOwned + Send + 'static> DeclaredField for PersistentQueue<T> {
+impl<T: Keepable> DeclaredField for PersistentQueue<T> {
     fn declared() -> Self {
         Self::declared()
+    }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
     }
 }
 

@@ -36,7 +36,7 @@ use crate::tray::mirror::Mirror;
 use item::{Held, Item};
 use keyed::Keyed;
 use layout::Layout;
-pub use source::ItemQueue;
+pub use source::{DeclaredQueue, ItemQueue};
 use undo::Undo;
 
 /// An operation that a queue does not do.

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::PersistentQueue;
 use crate::error::BoxError;
+use crate::tray::field::{Field, Keepable};
 
 /// A field that may give its tray the items: [`PersistentQueue`], under whatever name.
 #[doc(hidden)]
@@ -17,16 +18,43 @@ use crate::error::BoxError;
 pub trait ItemQueue {
     /// What the tray's handler is given.
     type Item: Send + 'static;
+}
+
+impl<T: Send + 'static> ItemQueue for PersistentQueue<T> {
+    type Item = T;
+}
+
+/// The same as its tray declares it and works through it: all by one trait, so that whatever is wrong with its type is
+/// told once.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` gives a tray no items",
+    label = "not a `PersistentQueue<T>`",
+    note = "put `#[tray(items)]` before a `PersistentQueue<T>`, or `#[tray(source)]` on the struct and implement \
+            `TraySource`"
+)]
+pub trait DeclaredQueue<T> {
+    /// The field of a new row.
+    fn declared() -> Self;
+
+    /// The field without its type.
+    fn as_field(&mut self) -> &mut dyn Field;
 
     /// The item in hand.
-    fn next_item(&mut self) -> Result<Option<Self::Item>, BoxError>;
+    fn next_item(&mut self) -> Result<Option<T>, BoxError>;
 
     /// It was handled.
     fn ack_item(&mut self);
 }
 
-impl<T: Serialize + DeserializeOwned + Send + 'static> ItemQueue for PersistentQueue<T> {
-    type Item = T;
+impl<T: Keepable> DeclaredQueue<T> for PersistentQueue<T> {
+    fn declared() -> Self {
+        Self::declared()
+    }
+
+    fn as_field(&mut self) -> &mut dyn Field {
+        self
+    }
 
     fn next_item(&mut self) -> Result<Option<T>, BoxError> {
         self.source_next()

@@ -220,10 +220,39 @@ async fn an_error_of_the_server_leaves_the_connection_in_the_pool() {
         .await
         .expect("renamed");
     for _ in 0..3 {
-        failed(write(&faulty.store, "blue", 1, 1).await);
+        let error = write(&faulty.store, "blue", 1, 1)
+            .await
+            .expect_err("no table");
+        let StoreError::Failed(cause) = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            cause.to_string(),
+            "relation \"pinned_tray_index\" does not exist (SQLSTATE 42P01)"
+        );
     }
     assert_eq!(faulty.proxy.count("ROLLBACK"), 3);
     assert_eq!(faulty.proxy.dialled(), 1);
+}
+
+// Rows are the user's, and errors end up in logs.
+#[tokio::test]
+async fn an_error_shows_no_value_of_a_row() {
+    let faulty = Faulty::parked(PostgresOptions::new()).await;
+    faulty
+        .rig
+        .db
+        .batch_execute("ALTER TABLE pinned_tray_index ADD CHECK (doc->>'n' <> '31337')")
+        .await
+        .expect("constrained");
+    let error = write(&faulty.store, "blue", 1, 31_337)
+        .await
+        .expect_err("refused");
+    let StoreError::Failed(cause) = &error else {
+        panic!("{error:?}")
+    };
+    assert!(cause.to_string().contains("check constraint"), "{cause}");
+    assert!(!format!("{error:?} {cause}").contains("31337"), "{error:?}");
 }
 
 // D11.2

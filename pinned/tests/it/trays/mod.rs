@@ -25,6 +25,7 @@ mod fields;
 mod hooks;
 mod idle;
 mod instance_close;
+mod keyed;
 mod lane;
 mod map;
 mod opening;

@@ -1,9 +1,8 @@
 //! The chat example, as people meet it: its page in a real browser.
 
-mod process;
 mod webdriver;
 
-use process::Process;
+use crate::process::{self, Process};
 use webdriver::Browser;
 
 /// What Enter and Tab are called in WebDriver's keys.

@@ -139,18 +139,41 @@ async fn rows_whose_order_matters_are_staged_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_segment_that_panics_enlists_what_was_whole_and_leaves_the_log_usable() {
+async fn a_segment_that_panics_half_way_leaves_nothing_and_ends_the_instance() {
+    for effect in [false, true] {
+        let scene = Scene::with_batches();
+        scene.set("before", 1);
+        scene.frontier.wait().await.expect("durable");
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            scene.frontier.atomic(|| {
+                scene.set("a", 1);
+                if effect {
+                    let _ = scene.frontier.enlist(async { Ok::<(), FrontierError>(()) });
+                }
+                let _ = scene.frontier.atomic(|| -> u64 { panic!("within") });
+            })
+        }));
+        assert!(panicked.is_err());
+        let error = scene.frontier.wait().await.expect_err("it was torn");
+        assert!(matches!(error, FrontierError::Poisoned(_)), "{error:?}");
+        scene.settle().await;
+        assert_eq!(scene.store.disk(), ["before=1"]);
+        assert_eq!(scene.owner.aborts(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_before_anything_has_changed_leaves_the_log_usable() {
     let scene = Scene::with_batches();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        scene.frontier.atomic(|| {
-            scene.set("a", 1);
-            let _ = scene.frontier.atomic(|| -> u64 { panic!("within") });
-        })
+        scene
+            .frontier
+            .atomic(|| scene.frontier.atomic(|| -> u64 { panic!("within") }))
     }));
     assert!(panicked.is_err());
-    assert_eq!(scene.set("b", 1), 2);
+    assert_eq!(scene.set("b", 1), 1);
     scene.frontier.wait().await.expect("durable");
-    assert_eq!(scene.store.disk(), ["a=1", "b=1"]);
+    assert_eq!(scene.store.disk(), ["b=1"]);
     assert_eq!(scene.owner.aborts(), 0);
 }
 

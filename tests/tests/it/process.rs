@@ -4,11 +4,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
 /// A running program; dropping it ends it.
-pub(super) struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
     /// Starts `command` and waits for the line of its output that contains `marker`.
-    pub(super) fn start(mut command: Command, marker: &str) -> (Self, String) {
+    pub(crate) fn start(mut command: Command, marker: &str) -> (Self, String) {
         let (output, writer) = io::pipe().expect("a pipe");
         let errors = writer.try_clone().expect("a second end of the pipe");
         command.stdin(Stdio::null()).stdout(writer).stderr(errors);
@@ -44,7 +44,7 @@ impl Drop for Process {
 }
 
 /// The command that runs an example, which is built first.
-pub(super) fn example(name: &str) -> Command {
+pub(crate) fn example(name: &str) -> Command {
     let build = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--package", "examples", "--bin", name])
         .arg("--message-format=json-render-diagnostics")

@@ -1,0 +1,3 @@
+//! Durable replies, durable fields of hosted structs, and the store of a worker.
+
+pub(crate) mod store;

@@ -1,0 +1,10 @@
+#![allow(unused)]
+
+use pinned::Durable;
+
+#[derive(Durable)]
+struct Counter {
+    count: u64,
+}
+
+fn main() {}

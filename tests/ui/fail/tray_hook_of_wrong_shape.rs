@@ -1,0 +1,23 @@
+#![allow(unused)]
+
+use pinned::{Dispatch, Instance, PersistentQueue, Tray, pinned_api};
+
+#[derive(Tray)]
+struct Work {
+    queue: PersistentQueue<u64>,
+}
+
+#[derive(Default)]
+struct Lane;
+
+#[pinned_api("/lanes")]
+impl Lane {
+    #[tray(on_open = Self::opened, on_close = Self::closed)]
+    async fn work(this: Instance<Self>, item: u64, dispatch: Dispatch<Work>) {}
+
+    async fn opened(&self) {}
+
+    fn closed(this: Instance<Self>) {}
+}
+
+fn main() {}

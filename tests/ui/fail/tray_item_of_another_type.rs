@@ -1,0 +1,21 @@
+#![allow(unused)]
+
+use pinned::{Dispatch, Instance, PersistentQueue, Tray, pinned_api};
+
+#[derive(Tray)]
+struct Work {
+    queue: PersistentQueue<u64>,
+}
+
+#[derive(Default)]
+struct Lane;
+
+#[pinned_api("/lanes")]
+impl Lane {
+    #[tray]
+    async fn work(this: Instance<Self>, item: String, dispatch: Dispatch<Work>) {
+        let _ = (this, item, dispatch);
+    }
+}
+
+fn main() {}

@@ -1,0 +1,23 @@
+#![allow(unused)]
+
+use pinned::{Dispatch, Instance, PersistentQueue, Tray, pinned_api};
+
+#[derive(Tray)]
+struct Work {
+    queue: PersistentQueue<u64>,
+}
+
+#[derive(Default)]
+struct Lane;
+
+#[pinned_api("/lanes")]
+impl Lane {
+    #[tray]
+    async fn work(&self, item: u64, dispatch: Dispatch<Work>) {}
+
+    async fn named(this: Instance<Self>) {
+        let _ = this.tray(Self::WORK).await;
+    }
+}
+
+fn main() {}
