@@ -152,10 +152,10 @@ impl CloseJob {
         record
             .wait_until(|record| !record.lock().is_working())
             .await;
-        record.close_trays().await;
+        let trays_closed = record.close_trays().await;
         let torn_down = self.tear_down().await;
         let durable = self.flush().await;
-        let clean = torn_down && durable && !self.failed_activation;
+        let clean = trays_closed && torn_down && durable && !self.failed_activation;
         let fence = !self.failed_activation && (durable || self.fences_undurable());
         let mut log = record.log.as_ref();
         let mut released = false;

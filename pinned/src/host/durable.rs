@@ -99,10 +99,11 @@ impl Record {
         }
     }
 
-    /// Closes what is open, after the work and before the teardown (T17.1).
-    pub(super) async fn close_trays(&self) {
-        if let Some(trays) = self.declared_trays() {
-            trays.close().await;
+    /// Closes what is open, after the work and before the teardown (T17.1). Whether it went well.
+    pub(super) async fn close_trays(&self) -> bool {
+        match self.declared_trays() {
+            Some(trays) => trays.close().await,
+            None => true,
         }
     }
 

@@ -143,12 +143,17 @@ impl Record {
         let now = self.now();
         let mut state = self.lock();
         let view = self.view(&state);
+        let goes_on = !view.winding_down && matches!(state.phase, Phase::Live);
         let job = self.wind_down_locked(&mut state, view, now);
         self.arm_deadline(&mut state, view.deadline);
         drop(state);
         // Before the close begins: the instance hears of its wind-down while it is there.
         self.report_wind_down();
         self.launch(job);
+        if goes_on {
+            // What stopped for the wind-down, nobody else would start again (T16.2).
+            self.start_trays();
+        }
     }
 
     fn wind_down_locked(

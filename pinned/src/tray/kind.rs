@@ -89,8 +89,8 @@ pub(crate) trait LiveTray: Send + Sync + 'static {
     fn start(self: Arc<Self>);
     /// Resolves when its retirement has ended.
     fn ended(self: Arc<Self>) -> BoxFuture<'static, ()>;
-    /// Closes it with its instance, whatever its form (T17.3).
-    fn close(self: Arc<Self>) -> BoxFuture<'static, ()>;
+    /// Closes it with its instance, whatever its form (T17.3). Whether its end went well.
+    fn close(self: Arc<Self>) -> BoxFuture<'static, bool>;
     fn forget_key(self: Arc<Self>, key: &Key) -> Result<(), TrayError>;
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
@@ -130,13 +130,15 @@ impl<W: Tray> LiveTray for Core<W> {
         Core::ended(self).boxed()
     }
 
-    fn close(self: Arc<Self>) -> BoxFuture<'static, ()> {
+    fn close(self: Arc<Self>) -> BoxFuture<'static, bool> {
         async move {
             match self.begin_close() {
-                Ok(true) => self.close_after_pump().await,
+                Ok(true) => Arc::clone(&self).close_after_pump().await,
                 // Somebody else is at it.
-                Ok(false) | Err(_) => Core::ended(self).await,
+                Ok(false) | Err(_) => Core::ended(Arc::clone(&self)).await,
             }
+            self.look(|state| state.retirement.is_none_or(|retirement| retirement.clean))
+                .unwrap_or(true)
         }
         .boxed()
     }

@@ -20,6 +20,8 @@ type Ended = BoxFuture<'static, Result<(), crate::BoxError>>;
 pub(super) struct Retirement {
     pub(super) how: How,
     pub(super) ended: bool,
+    /// Nothing that ran at its end has failed (D18.10).
+    pub(super) clean: bool,
 }
 
 /// The two ways.
@@ -33,7 +35,11 @@ pub(super) enum How {
 
 impl Retirement {
     pub(super) fn new(how: How) -> Self {
-        Self { how, ended: false }
+        Self {
+            how,
+            ended: false,
+            clean: true,
+        }
     }
 
     pub(super) fn refusal(&self, key: &TrayKey) -> TrayError {
@@ -75,8 +81,8 @@ impl<W: Tray> Core<W> {
         let _ = self.look(|state| {
             state.sealed = true;
             state.retirement = Some(Retirement {
-                how: How::Closed,
                 ended: true,
+                ..Retirement::new(How::Closed)
             });
         });
         self.changed.notify_waiters();
@@ -105,7 +111,7 @@ impl<W: Tray> Core<W> {
                     .is_some_and(|retirement| retirement.how == How::Deleted)
             })
             .unwrap_or(false);
-        self.tear_down().await;
+        let clean = self.tear_down().await;
         let outcome = match deletes {
             true => self.delete_row().await,
             false => self.frontier.wait().await.map_err(TrayError::from),
@@ -125,36 +131,42 @@ impl<W: Tray> Core<W> {
         let _ = self.look(|state| {
             if let Some(retirement) = &mut state.retirement {
                 retirement.ended = true;
+                retirement.clean = clean;
             }
         });
         self.changed.notify_waiters();
     }
 
-    /// Hooks in reverse, then the tray's own lifecycle (T9.9).
-    pub(super) async fn tear_down(self: &Arc<Self>) {
-        self.tear_down_after(self.hooks.len()).await;
+    /// Hooks in reverse, then the tray's own lifecycle (T9.9). Whether all went well.
+    async fn tear_down(self: &Arc<Self>) -> bool {
+        self.tear_down_after(self.hooks.len()).await
     }
 
     /// The same when only the first `opened` hooks have run (T9.10).
-    pub(super) async fn tear_down_after(self: &Arc<Self>, opened: usize) {
+    pub(super) async fn tear_down_after(self: &Arc<Self>, opened: usize) -> bool {
+        let mut clean = true;
         for hook in self.hooks.iter().take(opened).rev() {
-            self.report(|| (hook.close)(TrayHandle::new(Arc::clone(self))))
+            clean &= self
+                .report(|| (hook.close)(TrayHandle::new(Arc::clone(self))))
                 .await;
         }
-        self.report(|| W::teardown(TrayHandle::new(Arc::clone(self))))
-            .await;
+        clean
+            & self
+                .report(|| W::teardown(TrayHandle::new(Arc::clone(self))))
+                .await
     }
 
-    async fn report(&self, teardown: impl FnOnce() -> Ended + Send) {
+    async fn report(&self, teardown: impl FnOnce() -> Ended + Send) -> bool {
         // Making the future is the user's code too, where it is no `async fn`.
         let teardown = async move { teardown().await };
         let ended = std::panic::AssertUnwindSafe(teardown).catch_unwind().await;
         let error = match ended {
-            Ok(Ok(())) => return,
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => error.to_string(),
             Err(panic) => format!("panicked: {}", crate::domain::panic_message(&*panic)),
         };
         tracing::error!(target: "pinned::tray", tray = %self.key, error, "the teardown of a tray failed");
+        false
     }
 
     /// The row delete is the only durable step (T15.4); chunks go with it.

@@ -1,6 +1,6 @@
 //! The trays of one instance: which are declared, which are live, and opening and closing them (T8, T9, T17).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -30,7 +30,8 @@ pub(crate) struct Trays {
 
 #[derive(Default)]
 struct State {
-    live: HashMap<TrayKey, Arc<dyn LiveTray>>,
+    /// In an order that a simulation repeats.
+    live: BTreeMap<TrayKey, Arc<dyn LiveTray>>,
     /// One lock per tray that is being opened, for as long as anybody opens it or waits to (T9.1).
     opening: HashMap<TrayKey, OpeningLock>,
     /// The names that are closed, from the first on in the order of their declaration (T17.3).
@@ -163,18 +164,22 @@ impl Trays {
         key: &TrayKey,
         absent: Absent,
     ) -> Result<Arc<dyn LiveTray>, TrayError> {
-        let claim = self.frontier.claim();
-        let row = self.frontier.store().get_tray(claim, key.clone()).await;
-        if let Err(StoreError::FenceLost(_)) = &row
+        let opened = async {
+            let claim = self.frontier.claim();
+            let row = self.frontier.store().get_tray(claim, key.clone()).await?;
+            match row {
+                None if absent == Absent::Refuse => Err(TrayError::NotFound(key.clone())),
+                row => self.open(key.clone(), row).await,
+            }
+        };
+        let opened = opened.await;
+        if let Err(TrayError::Store(StoreError::FenceLost(_))) = &opened
             && let Some(owner) = self.owner.upgrade()
         {
             // D18.9: whoever reads at a lost epoch must not go on.
             owner.abort();
         }
-        match row? {
-            None if absent == Absent::Refuse => Err(TrayError::NotFound(key.clone())),
-            row => self.open(key.clone(), row).await,
-        }
+        opened
     }
 
     async fn open(
@@ -206,17 +211,20 @@ impl Trays {
 
     /// The live trays of one name.
     pub(crate) fn live_of<W: Tray>(&self, name: &str) -> Vec<Arc<Core<W>>> {
+        let typed = self
+            .of_name(name)
+            .into_iter()
+            .filter_map(|live| live.into_any().downcast().ok());
+        typed.collect()
+    }
+
+    fn of_name(&self, name: &str) -> Vec<Arc<dyn LiveTray>> {
         let state = self.state.lock();
         let of_name = state
             .live
             .values()
             .filter(|live| &*live.key().tray_ns == name);
-        let of_name: Vec<_> = of_name.cloned().collect();
-        drop(state);
-        let typed = of_name
-            .into_iter()
-            .filter_map(|live| live.into_any().downcast().ok());
-        typed.collect()
+        of_name.cloned().collect()
     }
 
     /// Lets a target go of a key; one that is there no more has (T13.10).
@@ -321,20 +329,21 @@ impl Trays {
         }
     }
 
-    /// The instance is resident: what opens from here on starts at once, and what is open starts now.
+    /// The instance is resident: what opens from here on starts at once, and what is open starts now, in the order of the
+    /// declarations.
     pub(crate) fn start(&self) {
-        let live: Vec<_> = {
-            let mut state = self.state.lock();
-            state.started = true;
-            state.live.values().cloned().collect()
-        };
-        for live in live {
-            live.start();
+        self.state.lock().started = true;
+        for kind in &self.kinds {
+            for live in self.of_name(kind.name()) {
+                live.start();
+            }
         }
     }
 
-    /// Closes every tray with its instance, name by name (T17.3). Errors are those of the log, which says so itself.
-    pub(crate) async fn close(&self) {
+    /// Closes every tray with its instance, name by name (T17.3). Whether all went well, as far as the log does not say so
+    /// itself.
+    pub(crate) async fn close(&self) -> bool {
+        let mut clean = true;
         for (index, kind) in self.kinds.iter().enumerate() {
             self.state.lock().closed = index + 1;
             until(&self.changed, || {
@@ -342,18 +351,11 @@ impl Trays {
                 !state.opening.keys().any(|key| *key.tray_ns == *kind.name())
             })
             .await;
-            let live: Vec<_> = {
-                let state = self.state.lock();
-                let of_kind = state
-                    .live
-                    .values()
-                    .filter(|live| *live.key().tray_ns == *kind.name());
-                of_kind.cloned().collect()
-            };
-            for live in live {
-                live.close().await;
+            for live in self.of_name(kind.name()) {
+                clean &= live.close().await;
             }
         }
+        clean
     }
 }
 

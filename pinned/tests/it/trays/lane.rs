@@ -1,103 +1,189 @@
-//! The struct that the tests of trays host.
+//! The struct that the tests of trays host: its handlers and hooks do as the test's script says.
 
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-use pinned::__private as p;
+use axum::extract::Path;
 use pinned::{
-    BoxError, Context, Dispatch, Instance, Persistent, PersistentQueue, PinnedApi, SingleTray, Tray,
+    BoxError, Context, Dispatch, HostOptions, Instance, Persistent, PersistentOutbox,
+    PersistentQueue, SetupError, Tray, TrayError, TrayHandle, inbox, lifespan, pinned_api, route,
 };
 use serde::{Deserialize, Serialize};
+
+use super::script::{Delivery, Script};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) n: u64,
 }
 
+/// Two deliveries of a minute each.
+#[derive(Tray)]
+#[tray(max_attempts = 2, dispatch_timeout = "60s")]
 pub(crate) struct Work {
+    #[tray(items)]
     pub(crate) queue: PersistentQueue<Job>,
+    pub(crate) words: PersistentQueue<String>,
     pub(crate) done: Persistent<u64>,
+    #[tray(initial = Some(1))]
+    pub(crate) choice: Persistent<Option<u64>>,
+    pub(crate) charge: PersistentOutbox<String>,
+    #[tray(skip)]
+    pub(crate) memory: Vec<u64>,
 }
 
-impl Tray for Work {
-    type Item = Job;
-    const SETTINGS: p::TraySettings = p::TraySettings::DEFAULT;
-    fn declared() -> Self {
-        Self {
-            queue: PersistentQueue::declared(),
-            done: Persistent::declared(Default::default),
-        }
-    }
-    fn fields(&mut self, visit: &mut dyn FnMut(&'static str, &mut dyn p::Field)) {
-        visit("queue", &mut self.queue);
-        visit("done", &mut self.done);
-    }
-    fn next_item(&mut self) -> Result<Option<Job>, BoxError> {
-        self.queue.source_next()
-    }
-    fn ack_item(&mut self) {
-        self.queue.source_ack();
-    }
-}
-
-/// What happens, and what is to happen.
-#[derive(Clone, Default)]
-pub(crate) struct Script(Arc<Mutex<Inner>>);
-
-#[derive(Default)]
-struct Inner {
-    seen: Vec<(u64, u64)>,
-    fails: Vec<u64>,
-}
-
-impl Script {
-    pub(crate) fn seen(&self) -> Vec<(u64, u64)> {
-        self.0.lock().seen.clone()
+#[inbox]
+impl Work {
+    pub(crate) fn enqueue(&mut self, n: u64) {
+        self.queue.push(Job { n });
     }
 
-    /// The next delivery of `n` fails.
-    pub(crate) fn fail(&self, n: u64) {
-        self.0.lock().fails.push(n);
+    /// Appends, and fails.
+    pub(crate) fn refuse(&mut self, n: u64) -> Result<(), BoxError> {
+        self.queue.push(Job { n });
+        self.done.set(n);
+        Err("refused".into())
     }
 }
 
-#[derive(Default)]
-pub(crate) struct Lane;
+/// Drains on while its instance winds down.
+#[derive(Tray)]
+#[tray(drain_on_eviction = true, dispatch_timeout = "60s")]
+pub(crate) struct Drain {
+    queue: PersistentQueue<Job>,
+}
 
-pub(crate) const WORK: SingleTray<Lane, Work> = SingleTray::new("work");
-
-impl PinnedApi for Lane {
-    const NAMESPACE: Option<&'static str> = None;
-    const PACKAGE: &'static str = "it";
-    const OPTIONS: p::DeclaredOptions = p::DeclaredOptions::NONE;
-    const ROUTES: &'static [p::Route] = &[];
-    const TRAYS: &'static [&'static dyn p::TrayDeclaration] =
-        &[&p::DeclaredTray::<Self, Work>::single("work", work, &[])];
-    fn needs_store() -> bool {
-        true
-    }
-    fn setup(_ctx: Context) -> p::BoxFuture<'static, Result<Self, p::SetupError>> {
-        Box::pin(async { Ok(Self) })
+#[inbox]
+impl Drain {
+    pub(crate) fn enqueue(&mut self, n: u64) {
+        self.queue.push(Job { n });
     }
 }
 
-fn work(
-    this: Instance<Lane>,
-    job: Job,
-    dispatch: Dispatch<Work>,
-) -> p::BoxFuture<'static, Result<(), BoxError>> {
-    Box::pin(async move {
-        let script = this.context().state::<Script>().expect("a script");
-        let fails = {
-            let mut inner = script.0.lock();
-            inner.seen.push((job.n, dispatch.attempts()));
-            let place = inner.fails.iter().position(|n| *n == job.n);
-            place.map(|place| inner.fails.remove(place)).is_some()
-        };
-        if fails {
-            return Err("told to fail".into());
-        }
-        dispatch.update(|work| work.done.update(|done| *done += 1))?;
+/// Always open, by ids.
+#[derive(Tray)]
+pub(crate) struct Kept {
+    queue: PersistentQueue<Job>,
+}
+
+#[inbox]
+impl Kept {
+    pub(crate) fn enqueue(&mut self, n: u64) {
+        self.queue.push(Job { n });
+    }
+}
+
+pub(crate) struct Lane {
+    script: Script,
+}
+
+pub(crate) const IDLE: std::time::Duration = std::time::Duration::from_secs(300);
+
+pub(crate) fn options() -> HostOptions {
+    HostOptions::new()
+        .namespace("/lanes")
+        .idle_timeout(IDLE)
+        .sweep_interval(std::time::Duration::from_secs(1))
+}
+
+#[pinned_api("/lanes")]
+impl Lane {
+    #[lifespan::setup]
+    async fn setup(ctx: Context) -> Result<Self, SetupError> {
+        let script = ctx.state::<Script>().expect("the worker has a script");
+        let script = Script::clone(&script);
+        script.set_up(ctx).await.map_err(SetupError::new)?;
+        Ok(Self { script })
+    }
+
+    #[lifespan::teardown]
+    async fn teardown(&mut self) -> Result<(), BoxError> {
+        self.script.tear_down()
+    }
+
+    /// Admits a job, and waits for nothing.
+    #[route::post("/jobs/{n}")]
+    async fn enqueue(this: Instance<Self>, Path(n): Path<u64>) -> Result<(), TrayError> {
+        this.tray(Self::WORK).await?.enqueue(n).map(drop)
+    }
+
+    /// Opens a room that is there.
+    #[route::get("/rooms/{room}")]
+    async fn room(this: Instance<Self>, Path(room): Path<String>) -> Result<(), TrayError> {
+        this.trays(Self::ROOMS)?.get(&room).await.map(drop)
+    }
+
+    #[tray]
+    pub(crate) async fn work(
+        this: Instance<Self>,
+        job: Job,
+        dispatch: Dispatch<Work>,
+    ) -> Result<(), BoxError> {
+        script(&this)
+            .deliver(Delivery {
+                this,
+                job,
+                dispatch,
+            })
+            .await
+    }
+
+    #[tray]
+    pub(crate) async fn drain(
+        this: Instance<Self>,
+        job: Job,
+        dispatch: Dispatch<Drain>,
+    ) -> Result<(), BoxError> {
+        script(&this).reach(job.n, dispatch.attempts()).await;
         Ok(())
-    })
+    }
+
+    #[tray(
+        map,
+        on_open = Self::first_open,
+        on_close = Self::first_close,
+        on_open = Self::second_open,
+        on_close = Self::second_close
+    )]
+    pub(crate) async fn rooms(
+        this: Instance<Self>,
+        job: Job,
+        dispatch: Dispatch<Work>,
+    ) -> Result<(), BoxError> {
+        script(&this)
+            .deliver(Delivery {
+                this,
+                job,
+                dispatch,
+            })
+            .await
+    }
+
+    #[tray(map, always_open)]
+    pub(crate) async fn kept(
+        this: Instance<Self>,
+        job: Job,
+        dispatch: Dispatch<Kept>,
+    ) -> Result<(), BoxError> {
+        script(&this).reach(job.n, dispatch.attempts()).await;
+        Ok(())
+    }
+
+    async fn first_open(this: Instance<Self>, tray: TrayHandle<Work>) -> Result<(), BoxError> {
+        script(&this).hook("first open", this, tray).await
+    }
+
+    async fn first_close(this: Instance<Self>, tray: TrayHandle<Work>) -> Result<(), BoxError> {
+        script(&this).hook("first close", this, tray).await
+    }
+
+    async fn second_open(this: Instance<Self>, tray: TrayHandle<Work>) -> Result<(), BoxError> {
+        script(&this).hook("second open", this, tray).await
+    }
+
+    async fn second_close(this: Instance<Self>, tray: TrayHandle<Work>) -> Result<(), BoxError> {
+        script(&this).hook("second close", this, tray).await
+    }
+}
+
+fn script(this: &Instance<Lane>) -> Script {
+    let script = this.context().state::<Script>();
+    Script::clone(&script.expect("the worker has a script"))
 }
