@@ -18,6 +18,8 @@ const AT_ONCE: usize = 64;
 const PAGE: usize = 256;
 /// The least time that a page takes, so that a million of them does not stand in the way of requests.
 const PACE: Duration = Duration::from_millis(50);
+/// How long one is waited for. It goes on by itself; those behind it must not wait for a setup that never ends.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long between two looks.
 const INTERVAL: Duration = Duration::from_secs(3);
 
@@ -76,12 +78,13 @@ async fn resume(worker: PinnedWorker, instance: InstanceKey) {
     let Some(host) = host.filter(|host| !host.is_draining()) else {
         return;
     };
-    match host.resume(&instance.id).await {
-        Ok(()) => {}
+    let resumed = host.resume(&instance.id);
+    match worker.domain().timeout(PATIENCE, resumed).await {
+        Ok(Ok(())) | Err(_) => {}
         // The activation has said so itself.
-        Err(Unavailable::SetupFailed(_)) => {}
+        Ok(Err(Unavailable::SetupFailed(_))) => {}
         // Full, closing, draining: the next look finds it again.
-        Err(Unavailable::Refused(refusal)) => log_refusal(&instance, &refusal),
+        Ok(Err(Unavailable::Refused(refusal))) => log_refusal(&instance, &refusal),
     }
 }
 

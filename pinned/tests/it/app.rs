@@ -48,6 +48,7 @@ pub(crate) type Socket = WebSocketStream<DuplexStream>;
 
 impl App {
     pub(crate) async fn start(builder: WorkerBuilder) -> Self {
+        crate::observe::stay_interested();
         let worker = builder.build().expect("a valid worker");
         let running = worker.run_lifespan().await.expect("the first start");
         Self {

@@ -80,8 +80,19 @@ impl Event {
     }
 }
 
+/// Keeps every event of interest to somebody. Otherwise one that comes up for the first time in a test without a
+/// subscriber, while another test begins to capture, could be switched off for both.
+pub(crate) fn stay_interested() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // Whoever set another one has seen to it.
+        let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
+    });
+}
+
 impl Logs {
     pub(crate) fn capture() -> Self {
+        stay_interested();
         let events = Arc::default();
         let collect = Collect(Arc::clone(&events));
         let subscriber = tracing_subscriber::registry().with(collect);

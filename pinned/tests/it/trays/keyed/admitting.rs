@@ -263,6 +263,55 @@ async fn a_key_that_has_no_json_form_and_a_body_that_breaks_a_rule_leave_nothing
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_keyed_admission_within_another_of_the_same_tray_is_an_error() {
+    // T13.14
+    let world = world().await;
+    world.script.relays(|this, job, dispatch| async move {
+        let sink = this.tray(Hub::SINK).await?;
+        let within = |sink_value: &mut Sink| {
+            let error = dispatch
+                .admit_once("inner", &sink, |sink| sink.queue.push(Job { n: 99 }))
+                .expect_err("one at a time");
+            assert!(matches!(error, TrayError::InSegment(_)), "{error:?}");
+            assert!(matches!(sink.kick(), Err(TrayError::InSegment(_))));
+            sink_value.queue.push(job.clone());
+        };
+        let outcome = dispatch.admit_once("outer", &sink, within)?;
+        assert_eq!(outcome, Outcome::Admitted);
+        Ok(())
+    });
+    world.send(1).await;
+    settle().await;
+    assert_eq!(world.sunk().await, [1]);
+    assert_eq!(world.script.deliveries(), [(1, 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_admission_that_panics_leaves_nothing_and_the_item_comes_again() {
+    // T13.9, T18.1
+    let world = world().await;
+    world.script.relays(|this, job, dispatch| async move {
+        let attempt = dispatch.attempts();
+        admit(&this, &dispatch, "k", |sink| {
+            sink.total.update(|total| {
+                *total += 1;
+                assert!(attempt > 1, "half way");
+            });
+            sink.queue.push(job);
+        })
+        .await?;
+        Ok(())
+    });
+    world.send(1).await;
+    pass(10_000).await;
+    assert_eq!(world.script.deliveries(), [(1, 1), (1, 2)]);
+    assert_eq!(
+        world.row("sink"),
+        (false, r#"{"log":[1],"total":1}"#.to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_entry_must_not_bring_a_tag_of_its_own() {
     // T2.3, T13.7
     #[derive(Serialize)]
