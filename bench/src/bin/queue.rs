@@ -56,8 +56,9 @@ fn main() -> Result<()> {
         for (length, row) in LENGTHS.iter().zip(table) {
             let micros = row.seconds() * 1e6;
             println!(
-                "{name:<16} at {length:>7} {micros:>7.0} us   {:>6.0} bytes",
-                row.bytes()
+                "{name:<16} at {length:>7} {micros:>7.0} us   {:>6.0} bytes in {:.2} operations",
+                row.bytes(),
+                row.operations()
             );
         }
         let [shortest, .., longest] = &table[..] else {
@@ -83,7 +84,8 @@ fn main() -> Result<()> {
 struct Row {
     /// In seconds.
     times: Vec<f64>,
-    written: u64,
+    bytes: u64,
+    operations: u64,
 }
 
 impl Row {
@@ -93,7 +95,11 @@ impl Row {
 
     /// On average: every so often a chunk of the queue is written or removed.
     fn bytes(&self) -> f64 {
-        self.written as f64 / self.times.len() as f64
+        self.bytes as f64 / self.times.len() as f64
+    }
+
+    fn operations(&self) -> f64 {
+        self.operations as f64 / self.times.len() as f64
     }
 }
 
@@ -107,22 +113,39 @@ async fn measure(
     let mut tables = [rows(), rows()];
     for _ in 0..rounds {
         for (index, (length, opened)) in queues.iter().enumerate() {
-            let (start, before) = (Instant::now(), counts.bytes());
+            let sample = Sample::begin(counts);
             opened.admit(ITEM).await?;
-            tables[0][index].add(start, counts.bytes() - before);
+            sample.end(&mut tables[0][index]);
 
-            let (start, before) = (Instant::now(), counts.bytes());
+            let sample = Sample::begin(counts);
             opened.step().await?;
             opened.handled_down_to(*length).await?;
-            tables[1][index].add(start, counts.bytes() - before);
+            sample.end(&mut tables[1][index]);
         }
     }
     Ok(tables)
 }
 
-impl Row {
-    fn add(&mut self, start: Instant, bytes: u64) {
-        self.times.push(start.elapsed().as_secs_f64());
-        self.written += bytes;
+struct Sample<'a> {
+    counts: &'a Counts,
+    start: Instant,
+    bytes: u64,
+    operations: u64,
+}
+
+impl<'a> Sample<'a> {
+    fn begin(counts: &'a Counts) -> Self {
+        Self {
+            counts,
+            start: Instant::now(),
+            bytes: counts.bytes(),
+            operations: counts.operations(),
+        }
+    }
+
+    fn end(self, row: &mut Row) {
+        row.times.push(self.start.elapsed().as_secs_f64());
+        row.bytes += self.counts.bytes() - self.bytes;
+        row.operations += self.counts.operations() - self.operations;
     }
 }
