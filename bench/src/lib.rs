@@ -11,13 +11,17 @@
 pub mod baseline;
 pub mod compare;
 pub mod cores;
+pub mod counting;
 pub mod dispatch;
 pub mod load;
 pub mod options;
+pub mod pgbench;
 pub mod pinned_server;
+pub mod plain_sqlite;
 pub mod proc;
 pub mod server;
 pub mod sharded;
+pub mod tray_load;
 
 /// What every bench returns: any failure ends the run with its message.
 pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;

@@ -1,9 +1,11 @@
 //! The counter on pinned.
 
 use std::future::pending;
+use std::path::Path;
 use std::time::Duration;
 
-use pinned::{HostOptions, Json, PinnedWorker, pinned_api, route};
+use pinned::durability::SqliteStore;
+use pinned::{Durable, HostOptions, Json, Persistent, PinnedWorker, pinned_api, route};
 use tokio::net::TcpListener;
 
 use crate::Result;
@@ -35,6 +37,25 @@ impl Counter {
     }
 }
 
+/// One durable count per id.
+#[derive(Durable)]
+pub struct DurableCounter {
+    count: Persistent<u64>,
+}
+
+#[pinned_api]
+impl DurableCounter {
+    /// Adds one, and answers once the new count is durable.
+    #[route::post("/increment", durable)]
+    pub async fn increment(&mut self) -> Json<u64> {
+        self.count.update(|count| *count += 1);
+        Json(*self.count)
+    }
+}
+
+/// The store of [`serve_durable`], within its folder.
+pub const DURABLE_FILE: &str = "counters.db";
+
 /// Room for a million live instances that nothing evicts during a bench, and for bursts of activations.
 pub fn options() -> HostOptions {
     HostOptions::new()
@@ -56,6 +77,18 @@ fn worker() -> Result<PinnedWorker> {
 /// As there.
 pub async fn serve(listener: TcpListener) -> Result<()> {
     Ok(worker()?.serve_on(listener).await?)
+}
+
+/// Serves the durable counter through `PinnedWorker::serve`, on a SQLite store in `folder`.
+///
+/// # Errors
+/// As there, and when the store cannot be opened.
+pub async fn serve_durable(listener: TcpListener, folder: &Path) -> Result<()> {
+    let worker = PinnedWorker::builder()
+        .host_with::<DurableCounter>(options())
+        .store(SqliteStore::open(folder.join(DURABLE_FILE))?)
+        .build()?;
+    Ok(worker.serve_on(listener).await?)
 }
 
 /// Serves through `PinnedWorker::into_router` and `axum::serve`, as the baseline does.

@@ -31,16 +31,22 @@ pub enum Role {
     Python,
     /// A Durable Object on workerd, from `peers/workerd`.
     Workerd,
+    /// [`pinned_server`]'s durable counter on SQLite, in a folder.
+    PinnedDurable,
+    /// A Durable Object that stores its count, in a folder, from `peers/workerd`.
+    WorkerdDurable,
 }
 
 impl Role {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::Axum,
         Self::Hyper,
         Self::Pinned,
         Self::PinnedRouter,
         Self::Python,
         Self::Workerd,
+        Self::PinnedDurable,
+        Self::WorkerdDurable,
     ];
 
     /// The name that selects it on a command line.
@@ -52,20 +58,31 @@ impl Role {
             Self::PinnedRouter => "pinned-router",
             Self::Python => "python",
             Self::Workerd => "workerd",
+            Self::PinnedDurable => "pinned-durable",
+            Self::WorkerdDurable => "workerd-durable",
         }
     }
 
     /// The script that runs it, for a peer; the others run in this program.
     fn script(self) -> Option<PathBuf> {
+        let script = match self {
+            Self::Python => "python/run.sh",
+            Self::Workerd => "workerd/run.sh",
+            Self::WorkerdDurable => "workerd/durable.sh",
+            Self::Axum | Self::Hyper | Self::Pinned | Self::PinnedRouter | Self::PinnedDurable => {
+                return None;
+            }
+        };
         let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
-        matches!(self, Self::Python | Self::Workerd).then(|| peers.join(self.name()).join("run.sh"))
+        Some(peers.join(script))
     }
 
-    /// Serves on `port` of 127.0.0.1 in this process, until it is killed.
+    /// Serves on `port` of 127.0.0.1 in this process, until it is killed. A durable server keeps its state in `folder`.
     ///
     /// # Errors
-    /// When the port cannot be bound, or for a peer, which this program does not contain.
-    pub fn serve(self, port: u16) -> Result<()> {
+    /// When the port cannot be bound, for a durable server without a folder, or for a peer, which this program does not
+    /// contain.
+    pub fn serve(self, port: u16, folder: Option<&Path>) -> Result<()> {
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         runtime::Builder::new_multi_thread()
             .enable_all()
@@ -78,7 +95,12 @@ impl Role {
                     Self::PinnedRouter => {
                         pinned_server::serve_router(TcpListener::bind(addr).await?).await?;
                     }
-                    Self::Python | Self::Workerd => {
+                    Self::PinnedDurable => {
+                        let folder = folder.ok_or("it needs a folder to keep its state in")?;
+                        let listener = TcpListener::bind(addr).await?;
+                        pinned_server::serve_durable(listener, folder).await?;
+                    }
+                    Self::Python | Self::Workerd | Self::WorkerdDurable => {
                         return Err(format!("{} has a program of its own", self.name()).into());
                     }
                 }
@@ -109,9 +131,11 @@ pub fn serve_if_started_as_server() -> Result<bool> {
         return Ok(false);
     }
     let (Some(role), Some(port)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: serve ROLE PORT".into());
+        return Err("usage: serve ROLE PORT [FOLDER]".into());
     };
-    role.parse::<Role>()?.serve(port.parse()?)?;
+    let folder = arguments.next().map(PathBuf::from);
+    role.parse::<Role>()?
+        .serve(port.parse()?, folder.as_deref())?;
     Ok(true)
 }
 
@@ -128,6 +152,18 @@ impl Server {
     /// # Errors
     /// When the process cannot be started, ends early, or does not answer within a minute.
     pub fn start(role: Role, cores: &Cores) -> Result<Self> {
+        Self::launch(role, cores, None)
+    }
+
+    /// As [`Server::start`], for a server that keeps its state in `folder`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_in(role: Role, cores: &Cores, folder: &Path) -> Result<Self> {
+        Self::launch(role, cores, Some(folder))
+    }
+
+    fn launch(role: Role, cores: &Cores, folder: Option<&Path>) -> Result<Self> {
         let addr = free_address()?;
         let mut command = match role.script() {
             Some(script) => cores.server_command(script),
@@ -139,6 +175,7 @@ impl Server {
         };
         let child = command
             .arg(addr.port().to_string())
+            .args(folder)
             .stdin(Stdio::null())
             .spawn()?;
         let mut server = Self { role, addr, child };

@@ -4,5 +4,5 @@ fn main() -> bench::Result<()> {
     let port = std::env::args()
         .nth(1)
         .map_or(Ok(8000), |port| port.parse())?;
-    bench::server::Role::Axum.serve(port)
+    bench::server::Role::Axum.serve(port, None)
 }

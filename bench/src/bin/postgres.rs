@@ -1,4 +1,4 @@
-//! Durable admissions per second over 64 instances on PostgreSQL, beside `pgbench` with as many clients.
+//! Durable rows per second of the store itself, over 64 instances on PostgreSQL, beside `pgbench` with as many clients.
 //!
 //! Both write single rows of the same size into tables of the same shape on one private server with `fsync` on, in turns.
 //! Each of the 64 waits for its row to be durable before it writes the next.
@@ -8,12 +8,14 @@
     reason = "a bench measures the real clock and real tasks"
 )]
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bench::{Result, compare::median, options::Options};
+use bench::{
+    Result,
+    compare::median,
+    options::Options,
+    pgbench::{Pgbench, doc_of},
+};
 use pinned::durability::postgres::{PostgresOptions, PostgresStore};
 use pinned::durability::{Claim, Doc, InstanceKey, StateStore, TrayKey};
 use pinned_testing::PostgresServer;
@@ -72,13 +74,6 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// An object whose text has `bytes` bytes.
-fn doc_of(bytes: usize) -> Result<Doc> {
-    let frame = r#"{"queue":""}"#.len();
-    let filling = "x".repeat(bytes.saturating_sub(frame));
-    Ok(Doc::parse(format!(r#"{{"queue":"{filling}"}}"#))?)
-}
-
 /// Admissions per second: `instances` tasks, each with one write on its way.
 async fn rate(store: &PostgresStore, instances: usize, doc: &Doc, turn: Duration) -> Result<f64> {
     let start = Instant::now();
@@ -105,96 +100,4 @@ async fn rate(store: &PostgresStore, instances: usize, doc: &Doc, turn: Duration
         admitted += task.await??;
     }
     Ok(admitted as f64 / start.elapsed().as_secs_f64())
-}
-
-/// `pgbench`, on a table like that of the rows.
-struct Pgbench {
-    program: PathBuf,
-    dsn: String,
-    script: PathBuf,
-    clients: usize,
-    threads: usize,
-    protocol: String,
-}
-
-impl Pgbench {
-    fn new(
-        server: &PostgresServer,
-        dsn: &str,
-        doc: &Doc,
-        clients: usize,
-        threads: usize,
-        protocol: String,
-    ) -> Result<Self> {
-        const TABLE: &str = "CREATE TABLE pgbench_rows (\
-            ns TEXT NOT NULL, id TEXT NOT NULL, tray_ns TEXT NOT NULL, tray_id TEXT NOT NULL, \
-            marked BOOLEAN NOT NULL, doc JSONB NOT NULL, env TEXT NOT NULL DEFAULT '*', \
-            hostname TEXT NOT NULL DEFAULT '*', PRIMARY KEY (ns, id, tray_ns, tray_id))";
-        run(Command::new(server.binary("psql")).args([
-            "--no-psqlrc",
-            "--quiet",
-            "--command",
-            TABLE,
-            dsn,
-        ]))?;
-        let script = std::env::temp_dir().join(format!("pinned-bench-{}.sql", std::process::id()));
-        // A client is an instance: each has a row of its own.
-        let insert = format!(
-            "INSERT INTO pgbench_rows (ns, id, tray_ns, tray_id, marked, doc, env, hostname) \
-             VALUES ('/bench', :client_id::text, 'inbox', '~', true, '{}', '*', '*') \
-             ON CONFLICT (ns, id, tray_ns, tray_id) DO UPDATE SET marked = EXCLUDED.marked, doc = EXCLUDED.doc, \
-             env = EXCLUDED.env, hostname = EXCLUDED.hostname;\n",
-            doc.as_str()
-        );
-        fs::write(&script, insert)?;
-        Ok(Self {
-            program: server.binary("pgbench"),
-            dsn: dsn.to_owned(),
-            script,
-            clients,
-            threads,
-            protocol,
-        })
-    }
-
-    /// Rows per second.
-    fn rate(&self, turn: Duration) -> Result<f64> {
-        let (clients, threads) = (self.clients.to_string(), self.threads.to_string());
-        let seconds = turn.as_secs().max(1).to_string();
-        let mut command = Command::new(&self.program);
-        command
-            .args([
-                "--no-vacuum",
-                "--jobs",
-                &threads,
-                "--protocol",
-                &self.protocol,
-            ])
-            .args(["--client", &clients, "--time", &seconds, "--file"])
-            .arg(&self.script)
-            .arg(&self.dsn);
-        let report = run(&mut command)?;
-        let rate = report
-            .lines()
-            .find_map(|line| line.strip_prefix("tps = "))
-            .and_then(|rest| rest.split_whitespace().next())
-            .ok_or("pgbench printed no rate")?;
-        Ok(rate.parse()?)
-    }
-}
-
-impl Drop for Pgbench {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.script);
-    }
-}
-
-/// What a program prints.
-fn run(command: &mut Command) -> Result<String> {
-    let output = command.output()?;
-    if !output.status.success() {
-        let program = Path::new(command.get_program()).display().to_string();
-        return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)).into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
 }

@@ -7,20 +7,14 @@
 
 #![allow(clippy::disallowed_methods, reason = "a bench measures the real clock")]
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use bench::{Result, compare::median, options::Options};
+use bench::{Result, compare::median, options::Options, plain_sqlite::PlainLoop};
 use pinned::durability::{Claim, Doc, InstanceKey, SqliteStore, StateStore, TrayKey};
-use rusqlite::Connection;
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinSet,
 };
-
-const DOC: &str = r#"{"queue":[1,2,3],"done":41,"log":"the quick brown fox"}"#;
 
 fn main() -> Result<()> {
     let mut options = Options::from_env();
@@ -34,13 +28,13 @@ fn main() -> Result<()> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let store = SqliteStore::open(folder.path().join("store.db"))?;
     runtime.block_on(store.setup())?;
-    let plain = plain(&runtime, &folder.path().join("plain.db"))?;
+    let plain = PlainLoop::open(&runtime, &folder.path().join("plain.db"))?;
 
     let (mut rates, mut times_many, mut times_one) = ([const { vec![] }; 3], vec![], vec![]);
     // The first round warms up and is not counted.
     for round in 0..=rounds {
         let measured = [
-            plain_rate(&plain, writers, turn)?,
+            plain.rate(writers, turn)?,
             store_rate(&runtime, &store, writers, turn)?,
             store_rate(&runtime, &store, 1, turn)?,
         ];
@@ -66,46 +60,17 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A connection of the same settings to a file of the same tables.
-fn plain(runtime: &Runtime, path: &Path) -> Result<Connection> {
-    runtime.block_on(SqliteStore::open(path)?.setup())?;
-    let connection = Connection::open(path)?;
-    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")?;
-    Ok(connection)
-}
-
-fn ids(count: usize) -> Vec<String> {
-    (0..count).map(|id| format!("user-{id:06}")).collect()
-}
-
-fn plain_rate(connection: &Connection, rows: usize, turn: Duration) -> Result<f64> {
-    let mut set = connection.prepare(
-        "INSERT INTO pinned_tray_index (ns, id, tray_ns, tray_id, marked, doc) VALUES ('/users', ?1, 'work', '~', 1, ?2)
-         ON CONFLICT (ns, id, tray_ns, tray_id) DO UPDATE SET marked = excluded.marked, doc = excluded.doc",
-    )?;
-    let ids = ids(rows);
-    let start = Instant::now();
-    let mut writes = 0_u32;
-    for id in ids.iter().cycle() {
-        set.execute([id, DOC])?;
-        writes += 1;
-        if start.elapsed() >= turn {
-            break;
-        }
-    }
-    Ok(f64::from(writes) / start.elapsed().as_secs_f64())
-}
-
 fn store_rate(
     runtime: &Runtime,
     store: &SqliteStore,
     writers: usize,
     turn: Duration,
 ) -> Result<f64> {
-    let doc = Doc::parse(DOC)?;
+    let doc = Doc::parse(PlainLoop::DOC)?;
     let start = Instant::now();
     let mut tasks = JoinSet::new();
-    for id in ids(writers) {
+    for id in 0..writers {
+        let id = format!("user-{id:06}");
         let (store, doc) = (store.clone(), doc.clone());
         let claim = Claim::new(InstanceKey::new("/users", id), 1);
         let write = async move {

@@ -25,6 +25,7 @@ mod scene;
 mod sockets;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod stored;
 mod streams;
 mod surface;
 mod tasks;

@@ -1,5 +1,6 @@
 //! Observable values (`spec/observable.md`), item by item.
 
+mod apply;
 mod mounts;
 mod ops;
 mod order;
