@@ -2,7 +2,6 @@
 
 use pinned::__private::TraySettings;
 use pinned::{PinnedWorker, Tray, TrayError};
-use pinned_testing::BarrierDurability;
 
 use super::lane::{Drain, Kept, Lane, Work};
 use super::world;
@@ -49,7 +48,7 @@ async fn without_a_state_store_a_tray_is_an_error_where_it_is_first_asked_for() 
     // T1.7
     let worker = PinnedWorker::builder()
         .host_with::<Lane>(super::lane::options())
-        .durability(BarrierDurability::new())
+        .durability(std::sync::Arc::new(crate::fences::Store::default()))
         .state(super::script::Script::default());
     let app = App::start(worker).await;
     // Nothing is opened.
