@@ -29,10 +29,11 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
     } else {
         "local (DEV MODE: no control plane keeps a second worker from serving the same ids)"
     };
-    let _ = writeln!(text, "  mode   {mode}");
-    if let Some(store) = &worker.core.env.store {
-        let _ = writeln!(text, "  store  {}", store.describe());
-    }
+    let store = match &worker.core.env.store {
+        Some(store) => store.describe(),
+        None => "none; state lives as long as its instance".to_owned(),
+    };
+    let _ = writeln!(text, "  mode   {mode}\n  store  {store}");
     for host in worker.each_host() {
         let blueprint = &host.blueprint;
         let _ = writeln!(
