@@ -29,12 +29,11 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
     } else {
         "local (DEV MODE: no control plane keeps a second worker from serving the same ids)"
     };
-    let _ = writeln!(text, "  mode   {mode}");
-    let store = worker.core.env.store.as_ref().map_or_else(
-        || "none (nothing that is mounted keeps state)".to_owned(),
-        |store| store.describe(),
-    );
-    let _ = writeln!(text, "  store  {store}");
+    let store = match &worker.core.env.store {
+        Some(store) => store.describe(),
+        None => "none; state lives as long as its instance".to_owned(),
+    };
+    let _ = writeln!(text, "  mode   {mode}\n  store  {store}");
     for host in worker.each_host() {
         let blueprint = &host.blueprint;
         let _ = writeln!(

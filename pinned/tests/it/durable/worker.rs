@@ -38,7 +38,7 @@ async fn a_store_that_cannot_be_set_up_stops_the_start_and_another_start_may_do(
         .build()
         .expect("a valid worker");
     for _ in 0..2 {
-        let error = worker.run_lifespan().await.err().expect("refused");
+        let error = worker.run_lifespan().await.expect_err("refused");
         assert!(matches!(error, Error::Store(_)), "{error:?}");
         assert_eq!(
             format!("{error:?}"),
@@ -47,7 +47,7 @@ async fn a_store_that_cannot_be_set_up_stops_the_start_and_another_start_may_do(
     }
     store.fail_setups(false);
     let running = worker.run_lifespan().await.expect("it starts");
-    let again = worker.run_lifespan().await.err().expect("it runs");
+    let again = worker.run_lifespan().await.expect_err("it runs");
     assert!(matches!(again, Error::AlreadyStarted), "{again:?}");
     running.shutdown().await.expect("a clean end");
 }
@@ -61,7 +61,7 @@ async fn a_file_belongs_to_one_worker_at_a_time_unless_there_is_a_control_plane(
     first.post("/accounts/a/add/4").send().await.assert_ok("4");
 
     let second = accounts().store(store()).build().expect("a valid worker");
-    let refused = second.run_lifespan().await.err().expect("it is held");
+    let refused = second.run_lifespan().await.expect_err("it is held");
     let said = format!("{refused:?}");
     let holder = format!("process {} on ", std::process::id());
     assert!(
@@ -177,7 +177,7 @@ async fn structs_that_keep_nothing_open_no_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut server = Server::start("plain", folder.path(), None);
     let said = server.says("/plain").await;
-    assert!(!said.contains("store"), "{said}");
+    assert!(said.contains("  store  none"), "{said}");
     assert_eq!(files(folder.path()), [""; 0]);
 }
 

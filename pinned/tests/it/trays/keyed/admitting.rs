@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use parking_lot::Mutex;
-use pinned::{BoxError, Instance, Outcome, TrayError};
+use pinned::{Instance, Outcome, TrayError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use super::{Hub, Job, Relayed, Script, Sink, World, world};
 use crate::app::{Gate, pass, settle};
 
 /// Admits into the sink under `key`, as most handlers here do.
-async fn admit(
+pub(super) async fn admit(
     this: &Instance<Hub>,
     dispatch: &Relayed,
     key: impl Serialize,
@@ -25,20 +24,23 @@ async fn admit(
 
 /// What came of the admissions of a test.
 #[derive(Clone, Default)]
-struct Outcomes(Arc<Mutex<Vec<Outcome>>>);
+pub(super) struct Outcomes(Arc<Mutex<Vec<Outcome>>>);
 
 impl Outcomes {
-    fn note(&self, outcome: Outcome) {
+    pub(super) fn note(&self, outcome: Outcome) {
         self.0.lock().push(outcome);
     }
 
-    fn all(&self) -> Vec<Outcome> {
+    pub(super) fn all(&self) -> Vec<Outcome> {
         self.0.lock().clone()
     }
 }
 
 /// A relay that admits each item once, under `key(n)`, and then waits at the gate.
-fn relays(script: &Script, key: impl Fn(u64) -> Value + Send + Sync + 'static) -> (Outcomes, Gate) {
+pub(super) fn relays(
+    script: &Script,
+    key: impl Fn(u64) -> Value + Send + Sync + 'static,
+) -> (Outcomes, Gate) {
     let (outcomes, gate) = (Outcomes::default(), Gate::closed());
     script.relays({
         let (outcomes, gate) = (outcomes.clone(), gate.clone());
@@ -55,7 +57,7 @@ fn relays(script: &Script, key: impl Fn(u64) -> Value + Send + Sync + 'static) -
     (outcomes, gate)
 }
 
-async fn push(world: &World, job: Job) {
+pub(super) async fn push(world: &World, job: Job) {
     let sink = world.sink().await;
     let pushed = sink.admit(|sink| sink.queue.push(job));
     pushed.expect("open").await.expect("durable");
@@ -360,364 +362,4 @@ async fn what_is_not_appended_runs_as_written() {
     settle().await;
     assert_eq!(outcomes.all(), [Outcome::Admitted]);
     assert_eq!(world.row("sink"), (false, r#"{"total":1}"#.to_owned()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_key_that_another_item_holds_absorbs_until_it_is_let_go_of() {
-    // T13.8, T13.9, T13.12
-    let world = world().await;
-    let held = world.script.hold_sinks();
-    let (outcomes, gate) = relays(&world.script, |_| json!("shared"));
-    world.send(1).await;
-    let others = world.hub().await.trays(Hub::RELAYS).expect("declared");
-    let second = others.admit("b", |relay| relay.queue.push(Job { n: 2 }));
-    second.await.expect("open").await.expect("durable");
-    settle().await;
-    assert_eq!(outcomes.all(), [Outcome::Admitted, Outcome::Absorbed]);
-    gate.open();
-    settle().await;
-    held.open();
-    settle().await;
-    assert_eq!(world.sunk().await, [1]);
-    // After the holder's acknowledgement it admits again.
-    world.send(3).await;
-    settle().await;
-    assert_eq!(world.sunk().await, [1, 3]);
-    assert_eq!(outcomes.all()[2..], [Outcome::Admitted]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_second_item_may_use_the_key_of_the_first_once_that_is_acknowledged() {
-    // T13.12, T13.13, edge case 21
-    let world = world().await;
-    let (outcomes, gate) = relays(&world.script, |_| json!("same"));
-    gate.open();
-    for n in [1, 2] {
-        world.send(n).await;
-    }
-    settle().await;
-    assert_eq!(outcomes.all(), [Outcome::Admitted; 2]);
-    assert_eq!(world.sunk().await, [1, 2]);
-    assert_eq!(world.row("relay"), (false, "{}".to_owned()));
-    assert_eq!(world.row("sink"), (false, r#"{"log":[1,2]}"#.to_owned()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_second_item_with_the_key_of_one_that_is_still_queued_is_absorbed_by_its_entry() {
-    // T13.8, T13.12: the tag stays with the entry, and the key is a promise about the queue.
-    let world = world().await;
-    let held = world.script.hold_sinks();
-    let (outcomes, gate) = relays(&world.script, |_| json!("same"));
-    gate.open();
-    for n in [1, 2] {
-        world.send(n).await;
-    }
-    settle().await;
-    assert_eq!(outcomes.all(), [Outcome::Admitted, Outcome::Absorbed]);
-    held.open();
-    settle().await;
-    assert_eq!(world.sunk().await, [1]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_null_key_matches_what_is_tagged_with_null_and_nothing_else() {
-    // T13.5, T13.8, edge case 20: queued entries
-    let world = world().await;
-    let held = world.script.hold_sinks();
-    push(&world, Job { n: 9 }).await;
-    let (outcomes, gate) = relays(&world.script, |_| Value::Null);
-    world.send(1).await;
-    settle().await;
-    assert_eq!(outcomes.all(), [Outcome::Admitted]);
-    assert_eq!(
-        world.row("sink").1,
-        r#"{"queue":[{"n":9},{"n":1,"~admit":null}],"~attempts":1,"~ignore":[null]}"#
-    );
-    gate.open();
-    settle().await;
-    world.send(2).await;
-    settle().await;
-    assert_eq!(outcomes.all(), [Outcome::Admitted, Outcome::Absorbed]);
-    held.open();
-    settle().await;
-    assert_eq!(world.sunk().await, [9, 1]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn taken_entries_count_as_queued_ones_do() {
-    // T13.8, edge case 20: taken entries
-    let world = world().await;
-    let outcomes = Outcomes::default();
-    world.script.relays({
-        let outcomes = outcomes.clone();
-        move |this, job, dispatch| {
-            let outcomes = outcomes.clone();
-            async move {
-                let admitted = admit(&this, &dispatch, Value::Null, |sink| sink.side.push(job));
-                outcomes.note(admitted.await?);
-                Ok(())
-            }
-        }
-    });
-    let sink = world.sink().await;
-    let side = |count: usize| {
-        sink.update(|sink| sink.side.take_now(count))
-            .expect("open")
-            .expect("there are so many");
-    };
-    // The sink is kept from acknowledging, which would forget what is taken.
-    let held = world.script.hold_sinks();
-    push(&world, Job { n: 100 }).await;
-    sink.update(|sink| sink.side.push(Job { n: 9 }))
-        .expect("open");
-    side(1);
-    world.send(1).await;
-    settle().await;
-    assert_eq!(outcomes.all(), [Outcome::Admitted]);
-    side(1);
-    settle().await;
-    assert_eq!(
-        world.row("sink").1,
-        r#"{"queue":[{"n":100}],"side":{"taken":[{"n":9},{"n":1,"~admit":null}]},"~attempts":1}"#
-    );
-    world.send(2).await;
-    settle().await;
-    assert_eq!(outcomes.all(), [Outcome::Admitted, Outcome::Absorbed]);
-    held.open();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_target_that_is_gone_does_not_hold_its_source_up() {
-    // T13.10, edge case 22
-    let world = world().await;
-    let gate = Gate::closed();
-    world.script.relays({
-        let gate = gate.clone();
-        move |this, job, dispatch| {
-            let gate = gate.clone();
-            async move {
-                let sink = this.trays(Hub::SINKS)?.get_or_create("x").await?;
-                dispatch.admit_once(1, &sink, |sink| sink.queue.push(job))?;
-                gate.pass().await;
-                Ok(())
-            }
-        }
-    });
-    world.send(1).await;
-    settle().await;
-    let sinks = world.hub().await.trays(Hub::SINKS).expect("declared");
-    sinks
-        .delete("x")
-        .await
-        .expect("there is one")
-        .await
-        .expect("durable");
-    settle().await;
-    assert_eq!(world.row_of("sinks", "x"), None);
-    gate.open();
-    settle().await;
-    assert_eq!(world.row("relay"), (false, "{}".to_owned()));
-    assert_eq!(world.row_of("sinks", "x"), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_target_that_has_closed_is_opened_to_let_go_of_the_key() {
-    // T13.10
-    let world = world().await;
-    let gate = Gate::closed();
-    world.script.relays({
-        let gate = gate.clone();
-        move |this, job, dispatch| {
-            let gate = gate.clone();
-            async move {
-                let sink = this.trays(Hub::SINKS)?.get_or_create("x").await?;
-                dispatch.admit_once(1, &sink, |sink| sink.queue.push(job))?;
-                gate.pass().await;
-                Ok(())
-            }
-        }
-    });
-    world.send(1).await;
-    settle().await;
-    assert_eq!(
-        world.row_of("sinks", "x"),
-        Some((false, r#"{"log":[1],"~ignore":[1]}"#.to_owned()))
-    );
-    let sinks = world.hub().await.trays(Hub::SINKS).expect("declared");
-    assert!(sinks.live().is_empty());
-    gate.open();
-    settle().await;
-    assert_eq!(
-        world.row_of("sinks", "x"),
-        Some((false, r#"{"log":[1]}"#.to_owned()))
-    );
-    assert_eq!(world.row("relay"), (false, "{}".to_owned()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn two_trays_that_close_while_each_settles_with_the_other_both_end() {
-    // T13.10, T14.3
-    let world = world().await;
-    let gate = Gate::closed();
-    world.script.relays({
-        let gate = gate.clone();
-        move |this, job, dispatch| {
-            let gate = gate.clone();
-            async move {
-                let other = if dispatch.id() == "a" { "b" } else { "a" };
-                if job.n < 10 {
-                    let other = this.trays(Hub::RELAYS)?.get_or_create(other).await?;
-                    dispatch.admit_once(job.n, &other, |other| {
-                        other.feed.clear();
-                    })?;
-                    dispatch.cancelled().await;
-                    gate.pass().await;
-                }
-                Ok(())
-            }
-        }
-    });
-    let relays = world.hub().await.trays(Hub::RELAYS).expect("declared");
-    for (id, n) in [("a", 1), ("b", 2)] {
-        let sent = relays.admit(id, |relay| relay.queue.push(Job { n })).await;
-        let _ = sent.expect("open");
-    }
-    settle().await;
-    let open = relays.live();
-    assert_eq!(open.len(), 2);
-    // Both handlers end, and their settling finds the other tray closing.
-    gate.open();
-    let closes: Vec<_> = open
-        .iter()
-        .map(|relay| {
-            relay.cancel_dispatch().expect("open");
-            relay.close().expect("a tray of a map")
-        })
-        .collect();
-    let closed = futures_util::future::join_all(closes).boxed();
-    tokio::time::timeout(std::time::Duration::from_secs(60), closed)
-        .await
-        .expect("both end");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_tray_may_admit_into_itself() {
-    // T13.4
-    let world = world().await;
-    world.script.relays(|this, job, dispatch| async move {
-        if job.n < 3 {
-            let relay = this.tray(Hub::RELAY).await?;
-            let next = Job { n: job.n + 1 };
-            dispatch.admit_once(job.n, &relay, |relay| relay.queue.push(next))?;
-        }
-        Ok(())
-    });
-    world.send(1).await;
-    settle().await;
-    assert_eq!(world.script.deliveries(), [(1, 1), (2, 1), (3, 1)]);
-    assert_eq!(world.row("relay"), (false, "{}".to_owned()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn plain_admissions_refuse_a_retiring_tray_and_say_how_it_retires() {
-    // T13.1, T13.3, T15.5
-    let world = world().await;
-    let held = world.script.hold_sinks();
-    let sinks = world.hub().await.trays(Hub::SINKS).expect("declared");
-    for (id, deleted) in [("closed", false), ("deleted", true)] {
-        let admitted = sinks.admit(id, |sink| sink.queue.push(Job { n: 1 })).await;
-        admitted.expect("open").await.expect("durable");
-        let sink = sinks.get(id).await.expect("there is one");
-        match deleted {
-            true => {
-                let _ = sink.delete().expect("open");
-                held.open();
-                sink.deleted().await;
-            }
-            false => sink.close().expect("a tray of a map").await,
-        }
-        for refused in [
-            sink.kick(),
-            sink.admit(|sink| sink.queue.push(Job { n: 2 })),
-        ] {
-            match (refused.expect_err("retired"), deleted) {
-                (TrayError::Closed(_), false) | (TrayError::Deleted(_), true) => {}
-                (other, _) => panic!("{other:?}"),
-            }
-        }
-    }
-    settle().await;
-    assert_eq!(
-        world.row_of("sinks", "closed"),
-        Some((true, r#"{"queue":[{"n":1}],"~attempts":1}"#.to_owned()))
-    );
-    assert_eq!(world.row_of("sinks", "deleted"), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_receipt_covers_all_that_the_instance_has_enlisted() {
-    // T13.1
-    let world = world().await;
-    let (relay, sink) = (world.relay().await, world.sink().await);
-    settle().await;
-    let gate = world.store.park();
-    relay.update(|relay| relay.done.set(1)).expect("open");
-    let receipt = sink.kick().expect("open");
-    assert!(
-        pinned::durability::Receipt::clone(&receipt)
-            .into_future()
-            .now_or_never()
-            .is_none()
-    );
-    gate.open();
-    receipt.await.expect("durable");
-    assert_eq!(world.row("relay").1, r#"{"done":1}"#);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_failed_admission_leaves_nothing_and_has_no_receipt() {
-    // T13.2, as decided here: all or nothing.
-    let world = world().await;
-    let sink = world.sink().await;
-    settle().await;
-    world.store.writes();
-    let error = sink.admit(|sink| {
-        sink.queue.push(Job { n: 1 });
-        sink.total.set(5);
-        Err::<(), BoxError>("no".into())
-    });
-    assert!(matches!(error, Err(TrayError::Refused(_))), "{error:?}");
-    pass(100).await;
-    assert_eq!(world.store.writes(), [""; 0]);
-    assert_eq!(
-        sink.read(|sink| (sink.queue.len(), *sink.total))
-            .expect("open"),
-        (0, 0)
-    );
-    assert_eq!(world.row("sink"), (false, "{}".to_owned()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_eviction_between_two_items_does_not_lose_the_second_admission() {
-    // T13.13, T16.2, edge case 23
-    let world = world().await;
-    let (outcomes, gate) = relays(&world.script, |_| json!("same"));
-    for n in [1, 2] {
-        world.send(n).await;
-    }
-    settle().await;
-    let host = world.app.worker.hosted::<Hub>().expect("mounted");
-    host.wind_down("a", Some(std::time::Duration::from_secs(600)));
-    settle().await;
-    gate.open();
-    settle().await;
-    // The second item was left for the next activation, and nothing of the first is in the row.
-    assert_eq!(outcomes.all(), [Outcome::Admitted]);
-    assert_eq!(
-        world.row("relay"),
-        (true, r#"{"queue":[{"n":2}]}"#.to_owned())
-    );
-    pass(10_000).await;
-    assert_eq!(outcomes.all(), [Outcome::Admitted; 2]);
-    assert_eq!(world.sunk().await, [1, 2]);
 }

@@ -1,9 +1,11 @@
 //! What a handler does with its dispatch: takes, state, and admissions under a key (T6, T12, T13).
 
+mod absorbing;
 mod admitting;
 mod context;
 mod hub;
 mod taking;
+mod targets;
 mod torn;
 
 use pinned::durability::{InstanceKey, StateStore};

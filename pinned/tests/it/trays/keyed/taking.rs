@@ -136,7 +136,17 @@ async fn the_acknowledgement_is_one_write_and_a_second_one_writes_nothing() {
             )
             .await;
         }
-        let (_, gate) = takes(&world.script, 2);
+        let gate = Gate::closed();
+        world.script.relays({
+            let gate = gate.clone();
+            move |_, _, dispatch| {
+                let gate = gate.clone();
+                async move {
+                    dispatch.set_state("half way")?;
+                    take(&dispatch, 2, Taken::default(), gate).await
+                }
+            }
+        });
         let relay = world.relay().await;
         relay
             .update(|relay| relay.feed.extend([1, 2]))

@@ -13,96 +13,143 @@ use crate::durable::store::Writes;
 /// What a handler admits under the key of its item.
 type Body = fn(&mut Sink, Job);
 
-/// A relay that admits `body` under `[r, n]`, and ends when all of it is durable.
-fn relays(body: Body) -> Script {
-    let script = Script::default();
-    script.relays(move |this, job, dispatch| async move {
-        let sink = this.tray(Hub::SINK).await?;
-        let key = ("r", job.n);
-        dispatch.admit_once(key, &sink, |sink| body(sink, job))?;
-        this.context().frontier()?.wait().await?;
-        Ok(())
-    });
-    script
+/// How the rows are kept, and where the items go.
+#[derive(Clone, Copy)]
+struct Setting {
+    batches: bool,
+    /// The target closes whenever it is done, and is opened anew to let go of a key.
+    closes: bool,
+    body: Body,
 }
 
-/// Two items through the relay; the process ends in write `stop`, and again `later` writes after that. What the sink
-/// has in the end, and whether both ends were reached.
-async fn crashed_at(body: Body, stop: usize, later: Option<usize>) -> (World, bool) {
-    let world = world_over(Switched::singles(MemoryStore::new()), relays(body)).await;
-    // Both are durably admitted before anything can be torn.
-    let gate = world.store.park();
-    let relay = world.relay().await;
-    let admitted = relay
-        .admit(|relay: &mut Relay| relay.queue.extend([Job { n: 1 }, Job { n: 2 }]))
-        .expect("open");
-    world.store.set(Writes::Apply);
-    gate.open();
-    drop(relay);
-    let admitted = admitted.into_future();
-    world.store.set(Writes::StopAfter(stop));
-    let admitted = tokio::time::timeout(std::time::Duration::from_secs(5), admitted).await;
-    pass(10_000).await;
-    let mut reached = world.store.is_stopped();
-    let was_admitted = matches!(admitted, Ok(Ok(())));
-    let mut world = world.crash_into(relays(body)).await;
-    if let Some(later) = later {
-        world.store.set(Writes::StopAfter(later));
-        pass(20_000).await;
-        reached &= world.store.is_stopped();
-        world = world.crash_into(relays(body)).await;
-    }
-    if !was_admitted {
-        // Its first write was lost: it was never promised. Once more, unless it landed after all.
-        pass(20_000).await;
-        if world.sunk().await.is_empty() {
-            let relay = world.relay().await;
-            let _ = relay
-                .admit(|relay| relay.queue.extend([Job { n: 1 }, Job { n: 2 }]))
-                .expect("open");
+impl Setting {
+    fn store(self) -> Switched {
+        match self.batches {
+            true => Switched::new(),
+            false => Switched::singles(MemoryStore::new()),
         }
     }
-    pass(20_000).await;
-    (world, reached)
+
+    /// A relay that admits `body` under `[r, n]`, and ends when all of it is durable.
+    fn script(self) -> Script {
+        let script = Script::default();
+        script.relays(move |this, job, dispatch| async move {
+            let sink = match self.closes {
+                true => this.trays(Hub::SINKS)?.get_or_create("x").await?,
+                false => this.tray(Hub::SINK).await?,
+            };
+            let key = ("r", job.n);
+            dispatch.admit_once(key, &sink, |sink| (self.body)(sink, job))?;
+            this.context().frontier()?.wait().await?;
+            Ok(())
+        });
+        script
+    }
+
+    async fn admit(self, world: &World) -> pinned::durability::Receipt {
+        let relay = world.relay().await;
+        let admission = |relay: &mut Relay| relay.queue.extend([Job { n: 1 }, Job { n: 2 }]);
+        relay.admit(admission).expect("open")
+    }
+
+    /// Two items through the relay; the process ends in write `stop`, and once more `later` writes after it came back.
+    /// The world that is left, and whether all of these ends were reached.
+    async fn crashed_at(self, stop: usize, later: Option<usize>) -> (World, bool) {
+        let world = world_over(self.store(), self.script()).await;
+        world.relay().await;
+        settle().await;
+        world.store.set(Writes::StopAfter(stop));
+        let admitted = self.admit(&world).await.into_future();
+        let domain = world.app.worker.domain().clone();
+        let patience = std::time::Duration::from_secs(5);
+        let promised = matches!(domain.timeout(patience, admitted).await, Ok(Ok(())));
+        pass(10_000).await;
+        let mut reached = world.store.is_stopped();
+        let mut world = world.crash_into(self.script()).await;
+        if let Some(later) = later {
+            world.store.set(Writes::StopAfter(later));
+            pass(20_000).await;
+            reached &= world.store.is_stopped();
+            world = world.crash_into(self.script()).await;
+        }
+        pass(20_000).await;
+        if !promised && self.sunk(&world).is_none() {
+            // It was lost, and never promised.
+            let _ = self.admit(&world).await;
+            pass(20_000).await;
+        }
+        (world, reached)
+    }
+
+    fn sunk(self, world: &World) -> Option<(bool, String)> {
+        let (tray, id) = if self.closes {
+            ("sinks", "x")
+        } else {
+            ("sink", "~")
+        };
+        world.row_of(tray, id).filter(|(_, doc)| doc != "{}")
+    }
+
+    /// Each item once, and nothing left of how it came there.
+    fn assert_exact(self, world: &World, side: &str, told: &str) {
+        let doc = format!(r#"{{"log":[1,2]{side}}}"#);
+        assert_eq!(self.sunk(world), Some((false, doc)), "{told}");
+        assert_eq!(world.row("relay"), (false, "{}".to_owned()), "{told}");
+    }
+
+    /// Stops in each write in turn, until one is not reached. How many there are.
+    async fn sweep(self, side: &str) -> usize {
+        for stop in 0.. {
+            let (world, reached) = self.crashed_at(stop, None).await;
+            self.assert_exact(&world, side, &format!("stopped in write {stop}"));
+            if !reached {
+                return stop;
+            }
+        }
+        unreachable!("it ends")
+    }
 }
 
-async fn assert_exact(world: &World, side: &str, told: &str) {
-    assert_eq!(world.sunk().await, [1, 2], "{told}");
-    assert_eq!(world.row("relay"), (false, "{}".to_owned()), "{told}");
-    assert_eq!(
-        world.row("sink"),
-        (false, format!(r#"{{"log":[1,2]{side}}}"#)),
-        "{told}"
-    );
+fn one(sink: &mut Sink, job: Job) {
+    sink.queue.push(job);
+}
+
+fn two(sink: &mut Sink, job: Job) {
+    sink.queue.push(job.clone());
+    sink.side.push(job);
 }
 
 #[tokio::test(start_paused = true)]
 async fn torn_after_any_write_each_item_is_admitted_exactly_once() {
-    // T13.4, T13.11, T13.13, edge case 19: the admission, the record, the settling, the acknowledgement
-    let mut stop = 0;
-    loop {
-        let (world, reached) = crashed_at(|sink, job| sink.queue.push(job), stop, None).await;
-        assert_exact(&world, "", &format!("stopped in write {stop}")).await;
-        if !reached {
-            break;
+    // T13.4, T13.10, T13.11, T13.13, edge case 19: the admission, the record, the settling, the acknowledgement
+    for batches in [false, true] {
+        for closes in [false, true] {
+            let setting = Setting {
+                batches,
+                closes,
+                body: one,
+            };
+            let writes = setting.sweep("").await;
+            assert!(writes >= 4, "the sweep ended at once: {writes}");
         }
-        stop += 1;
     }
-    assert!(stop > 10, "the sweep ended at once: {stop}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn torn_twice_each_item_is_admitted_exactly_once() {
     // T13.11, edge case 19
-    for stop in 1..16 {
-        for later in 0..6 {
-            let (world, _) = crashed_at(|sink, job| sink.queue.push(job), stop, Some(later)).await;
-            assert_exact(
-                &world,
-                "",
-                &format!("stopped in write {stop}, then in {later}"),
-            )
-            .await;
+    for closes in [false, true] {
+        let setting = Setting {
+            batches: false,
+            closes,
+            body: one,
+        };
+        for stop in 1..16 {
+            for later in 0..6 {
+                let (world, _) = setting.crashed_at(stop, Some(later)).await;
+                let told = format!("stopped in write {stop}, then in {later}");
+                setting.assert_exact(&world, "", &told);
+            }
         }
     }
 }
@@ -110,20 +157,13 @@ async fn torn_twice_each_item_is_admitted_exactly_once() {
 #[tokio::test(start_paused = true)]
 async fn a_body_of_two_appends_lands_whole_and_once() {
     // T13.8, edge case 19
-    let body: Body = |sink, job| {
-        sink.queue.push(job.clone());
-        sink.side.push(job);
+    let setting = Setting {
+        batches: false,
+        closes: false,
+        body: two,
     };
     let side = r#","side":[{"n":1,"~admit":["r",1]},{"n":2,"~admit":["r",2]}]"#;
-    let mut stop = 0;
-    loop {
-        let (world, reached) = crashed_at(body, stop, None).await;
-        assert_exact(&world, side, &format!("stopped in write {stop}")).await;
-        if !reached {
-            break;
-        }
-        stop += 1;
-    }
+    setting.sweep(side).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,11 +186,16 @@ async fn an_entry_that_landed_without_its_note_absorbs_as_much_as_landed() {
             .await
             .expect("set");
     }
-    let script = relays(|sink, job| {
-        sink.queue.push(job.clone());
-        sink.queue.push(Job { n: job.n + 10 });
-        sink.side.push(job);
-    });
+    let setting = Setting {
+        batches: false,
+        closes: false,
+        body: |sink, job| {
+            sink.queue.push(job.clone());
+            sink.queue.push(Job { n: job.n + 10 });
+            sink.side.push(job);
+        },
+    };
+    let script = setting.script();
     let held = script.hold_sinks();
     let world = world_over(Switched::singles(disk), script).await;
     pass(10_000).await;
