@@ -1,7 +1,8 @@
 //! Declarations: T1. What a declaration refuses is shown in `tests/ui`.
 
 use pinned::__private::TraySettings;
-use pinned::{PinnedWorker, Tray, TrayError};
+use pinned::durability::MemoryStore;
+use pinned::{PinnedWorker, Tray, TrayError, pinned_api, route};
 
 use super::lane::{Drain, Kept, Lane, Work};
 use super::world;
@@ -43,19 +44,29 @@ async fn a_tray_has_the_name_of_its_handler_and_a_single_one_its_own_id() {
     assert_eq!(world.row("drain", "~"), super::stored(false, "{}"));
 }
 
+#[derive(Default)]
+struct Plain;
+
+#[pinned_api("/plain")]
+impl Plain {
+    #[route::get("/")]
+    async fn get(&self) {}
+}
+
 #[tokio::test(start_paused = true)]
-async fn without_a_state_store_a_tray_is_an_error_where_it_is_first_asked_for() {
-    // T1.7
-    let worker = PinnedWorker::builder()
-        .host_with::<Lane>(super::lane::options())
-        .durability(std::sync::Arc::new(crate::fences::Store::default()))
-        .state(super::script::Script::default());
-    let app = App::start(worker).await;
-    // Nothing is opened.
-    let host = app.worker.hosted::<Lane>().expect("mounted");
-    let lane = host.instance("a").await.expect("live");
-    let single = lane.tray(Lane::WORK).await;
+async fn a_tray_that_nobody_declares_or_can_keep_is_an_error_where_it_is_asked_for() {
+    // T1.7: whoever hosts a type with trays has a store, so only a type without can do without.
+    let builder = || PinnedWorker::builder().host::<Plain>("/plain");
+    let app = App::start(builder()).await;
+    let host = app.worker.hosted::<Plain>().expect("mounted");
+    let ctx = host.instance("a").await.expect("live").context();
+    let single = ctx.tray(Lane::WORK).await;
     assert!(matches!(single, Err(TrayError::NoStateStore(_))));
-    let map = lane.trays(Lane::ROOMS);
+    let map = ctx.trays(Lane::ROOMS);
     assert!(matches!(map, Err(TrayError::NoStateStore(_))));
+    let app = App::start(builder().store(MemoryStore::new())).await;
+    let host = app.worker.hosted::<Plain>().expect("mounted");
+    let ctx = host.instance("a").await.expect("live").context();
+    let single = ctx.tray(Lane::WORK).await;
+    assert!(matches!(single, Err(TrayError::Undeclared(_))));
 }
