@@ -30,9 +30,10 @@ fn entry(private: &TokenStream, tray: &Tray) -> TokenStream {
     } = tray;
     let name = plain_name(ident);
     let glue = handler_glue(ident);
+    let at = hygienic_at(of);
     let (form, always_open) = match form {
-        Form::Single => (quote!(single), None),
-        Form::Map { always_open } => (quote!(map), Some(quote!(#always_open,))),
+        Form::Single => (quote_spanned!(at=> single), None),
+        Form::Map { always_open } => (quote_spanned!(at=> map), Some(quote!(#always_open,))),
     };
     let hooks = hooks.iter().enumerate().map(|(index, hook)| {
         let half = |which: &str, function: &Option<HookFunction>| match function {
@@ -46,7 +47,6 @@ fn entry(private: &TokenStream, tray: &Tray) -> TokenStream {
         let close = half("close", &hook.close);
         quote!(#private::TrayHook { open: #open, close: #close })
     });
-    let at = hygienic_at(of);
     let private = at_place(private, at);
     quote_spanned! {at=>
         #cfg
