@@ -193,7 +193,7 @@ async fn an_admission_at_the_end_of_the_work_is_in_time() {
     let admitted = work.enqueue(2).unwrap();
     settle().await;
     assert_eq!(world.script.seen(), [(1, 1), (2, 1)]);
-    assert_eq!(world.work_row().0, true);
+    assert!(world.work_row().0);
     gate.open();
     admitted.await.unwrap();
     settle().await;

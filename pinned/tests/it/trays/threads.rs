@@ -72,7 +72,7 @@ async fn take_down(this: &Instance<Desk>, note: Note) -> Result<(), BoxError> {
 /// Admits the note, and waits until it is durable. `None` when it was refused, which promises that nothing of it stays.
 async fn admit(host: &PinnedHost<Desk>, note: Note) -> Option<()> {
     let desk = host.instance("a").await.ok()?;
-    let admitted = if note.sender % 2 == 0 {
+    let admitted = if note.sender.is_multiple_of(2) {
         let notes = desk.tray(Desk::NOTES).await.ok()?;
         notes.admit(|notes| notes.queue.push(note)).ok()?
     } else {
