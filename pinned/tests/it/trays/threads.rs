@@ -72,7 +72,7 @@ async fn take_down(this: &Instance<Desk>, note: Note) -> Result<(), BoxError> {
 /// Admits the note, and waits until it is durable. `None` when it was refused, which promises that nothing of it stays.
 async fn admit(host: &PinnedHost<Desk>, note: Note) -> Option<()> {
     let desk = host.instance("a").await.ok()?;
-    let admitted = if note.sender % 2 == 0 {
+    let admitted = if note.sender.is_multiple_of(2) {
         let notes = desk.tray(Desk::NOTES).await.ok()?;
         notes.admit(|notes| notes.queue.push(note)).ok()?
     } else {
@@ -171,4 +171,37 @@ async fn nothing_is_lost_through_wind_downs() {
 async fn nothing_is_lost_without_batches() {
     // S5.3
     run(Shelf::without_batches(), |host| host.wind_down("a", None)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn openings_that_end_at_one_moment_leave_nothing_for_the_close_to_wait_for() {
+    // T9.10, T9.11
+    let options = HostOptions::new().namespace("/desks");
+    let builder = PinnedWorker::builder()
+        .host_with::<Desk>(options)
+        .state(Handled::default())
+        .store(Shelf::new());
+    let app = App::start(builder).await;
+    let host = app.worker.hosted::<Desk>().expect("mounted");
+    for _ in 0..200 {
+        let desk = host.instance("a").await.expect("live");
+        let askers: Vec<_> = (0..4)
+            .map(|_| {
+                let piles = desk.trays(Desk::PILES).expect("a store");
+                spawn(async move {
+                    for _ in 0..5 {
+                        assert!(piles.get("nobody").await.is_err());
+                    }
+                })
+            })
+            .collect();
+        for asker in askers {
+            asker.await.expect("not found");
+        }
+        host.abort("a");
+        while !host.is_empty() {
+            pass(1).await;
+        }
+    }
+    app.shutdown().await;
 }
