@@ -183,25 +183,24 @@ async fn openings_that_end_at_one_moment_leave_nothing_for_the_close_to_wait_for
         .store(Shelf::new());
     let app = App::start(builder).await;
     let host = app.worker.hosted::<Desk>().expect("mounted");
-    for _ in 0..200 {
-        let desk = host.instance("a").await.expect("live");
+    let desk = host.instance("a").await.expect("live");
+    for id in 0..2_000 {
         let askers: Vec<_> = (0..4)
             .map(|_| {
                 let piles = desk.trays(Desk::PILES).expect("a store");
-                spawn(async move {
-                    for _ in 0..5 {
-                        assert!(piles.get("nobody").await.is_err());
-                    }
-                })
+                spawn(async move { assert!(piles.get(&format!("nobody {id}")).await.is_err()) })
             })
             .collect();
         for asker in askers {
             asker.await.expect("not found");
         }
-        host.abort("a");
-        while !host.is_empty() {
-            pass(1).await;
-        }
     }
-    app.shutdown().await;
+    host.abort("a");
+    for _ in 0..5_000 {
+        if host.is_empty() {
+            return app.shutdown().await;
+        }
+        pass(1).await;
+    }
+    panic!("the close waits for an opening");
 }
