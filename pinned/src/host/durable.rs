@@ -55,6 +55,10 @@ impl TrayOwner for Record {
         self.view(&self.lock()).winding_down
     }
 
+    fn evicting(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        async move { self.wait_until(|record| record.is_evicting()).await }.boxed()
+    }
+
     fn is_cut(&self, cut: Cut) -> bool {
         let stage = self.stage();
         match cut {

@@ -147,6 +147,7 @@ impl Record {
         let job = self.wind_down_locked(&mut state, view, now);
         self.arm_deadline(&mut state, view.deadline);
         drop(state);
+        self.changed.notify_waiters();
         // Before the close begins: the instance hears of its wind-down while it is there.
         self.report_wind_down();
         self.launch(job);

@@ -21,6 +21,9 @@ pub(crate) trait TrayOwner: Send + Sync + 'static {
     /// Whether the instance is winding down (T16.1).
     fn is_evicting(&self) -> bool;
 
+    /// Resolves once the instance winds down.
+    fn evicting(self: Arc<Self>) -> BoxFuture<'static, ()>;
+
     /// Whether work of this kind has been cut.
     fn is_cut(&self, cut: Cut) -> bool;
 

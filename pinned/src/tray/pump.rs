@@ -157,11 +157,19 @@ impl<W: Tray> Core<W> {
             return Some(slot);
         }
         let owner = self.owner.upgrade()?;
+        // Nothing would be delivered (T16.2), and a wind-down would wait as long as others keep their slots.
+        let evicting = async {
+            match W::SETTINGS.drain_on_eviction {
+                true => pending().await,
+                false => Arc::clone(&owner).evicting().await,
+            }
+        };
         tokio::select! {
             biased;
             // The semaphore is never closed.
             slot = slots.acquire_owned() => slot.ok(),
-            () = owner.cut(Self::CUT) => None,
+            () = Arc::clone(&owner).cut(Self::CUT) => None,
+            () = evicting => None,
             () = until(&self.changed, || self.is_retiring_or_condemned()) => None,
         }
     }

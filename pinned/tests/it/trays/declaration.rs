@@ -29,7 +29,8 @@ fn what_is_not_said_is_ten_deliveries_of_half_a_day() {
         ),
         (2, 60)
     );
-    const { assert!(Drain::SETTINGS.drain_on_eviction) };
+    let drain = Drain::SETTINGS;
+    assert!(drain.drain_on_eviction);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,6 +12,7 @@
 //! - T7.2's `ack` of an empty outbox gives `None`.
 //! - T14.5's close from within `items`: a source runs in a segment, which cannot wait. Its handler closes (`close`).
 //! - T15.8's unknown commands: a row that has one does not open (`opening`).
+//! - T17.5's settlement into a namespace that is closed: every pump has ended before the first one closes.
 //! - T18.3's handler that ends cancelled without being cancelled: dropping is the only cancellation, and whoever drops a handler
 //!   knows why.
 //! - T3.4's row write per change without batches: a segment is one write per row with every store (docs/decisions.md).

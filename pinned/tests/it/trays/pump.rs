@@ -291,8 +291,14 @@ async fn a_slot_is_waited_for_and_waiting_counts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abort_while_waiting_for_a_slot_ends_the_wait() {
-    // T11.1, T17.4
+async fn an_abort_or_a_wind_down_ends_the_wait_for_a_slot() {
+    // T11.1, T16.2, T17.4
+    for wind_down in [false, true] {
+        end_the_wait_for_a_slot(wind_down).await;
+    }
+}
+
+async fn end_the_wait_for_a_slot(wind_down: bool) {
     let (shelf, script) = (Shelf::new(), Script::default());
     let builder = PinnedWorker::builder()
         .host_with::<Lane>(HostOptions::new().namespace("/lanes"))
@@ -307,7 +313,10 @@ async fn an_abort_while_waiting_for_a_slot_ends_the_wait() {
         let _ = lane.tray(Lane::WORK).await.unwrap().enqueue(n).unwrap();
         settle().await;
     }
-    host.abort("a");
+    match wind_down {
+        true => host.wind_down("a", Some(std::time::Duration::from_secs(3_600))),
+        false => host.abort("a"),
+    }
     settle().await;
     assert_eq!(host.len(), 1);
     assert_eq!(

@@ -172,3 +172,35 @@ async fn nothing_is_lost_without_batches() {
     // S5.3
     run(Shelf::without_batches(), |host| host.wind_down("a", None)).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn openings_that_end_at_one_moment_leave_nothing_for_the_close_to_wait_for() {
+    // T9.10, T9.11
+    let options = HostOptions::new().namespace("/desks");
+    let builder = PinnedWorker::builder()
+        .host_with::<Desk>(options)
+        .state(Handled::default())
+        .store(Shelf::new());
+    let app = App::start(builder).await;
+    let host = app.worker.hosted::<Desk>().expect("mounted");
+    let desk = host.instance("a").await.expect("live");
+    for id in 0..2_000 {
+        let askers: Vec<_> = (0..4)
+            .map(|_| {
+                let piles = desk.trays(Desk::PILES).expect("a store");
+                spawn(async move { assert!(piles.get(&format!("nobody {id}")).await.is_err()) })
+            })
+            .collect();
+        for asker in askers {
+            asker.await.expect("not found");
+        }
+    }
+    host.abort("a");
+    for _ in 0..5_000 {
+        if host.is_empty() {
+            return app.shutdown().await;
+        }
+        pass(1).await;
+    }
+    panic!("the close waits for an opening");
+}
