@@ -10,7 +10,7 @@ use pinned::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{Result, pinned_server::options};
+use crate::{Result, counting::Counts, pinned_server::options};
 
 /// A queue of texts.
 #[derive(Tray)]
@@ -113,17 +113,18 @@ impl Opened {
         Ok(())
     }
 
-    /// Waits until at most `left` items are queued, the row says so, and all of it is durable.
+    /// Waits until at most `left` items are queued, the row says so, and all of it is durable in the store that counts.
     ///
     /// # Errors
     /// When the instance ended.
-    pub async fn handled_down_to(&self, left: usize) -> Result<()> {
+    pub async fn handled_down_to(&self, left: usize, counts: &Counts) -> Result<()> {
         loop {
+            let next = counts.next_end();
             let queued = self.tray.read(|inbox| inbox.queue.len())?;
             if queued <= left && (queued > 0 || !self.tray.is_marked()?) {
                 return Ok(self.instance.context().frontier()?.wait().await?);
             }
-            tokio::task::yield_now().await;
+            next.await;
         }
     }
 }
@@ -196,9 +197,9 @@ impl Mailboxes {
             .ok_or("hosted above")?;
         let instance = host.instance(&format!("{}-{id}", handling.name())).await?;
         let tray = instance.tray(Mailbox::INBOX).await?;
-        let opened = Opened { instance, tray };
-        opened.handled_down_to(0).await?;
-        Ok(opened)
+        // The new row.
+        instance.context().frontier()?.wait().await?;
+        Ok(Opened { instance, tray })
     }
 }
 
