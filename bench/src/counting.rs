@@ -8,6 +8,8 @@ use futures_util::FutureExt;
 use pinned::durability::{
     Claim, Doc, InstanceKey, Row, RowFilter, RowOp, RowState, StateStore, StoreFuture, TrayKey,
 };
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// Counts the operations of `inner`, each of which is one round trip, and the text that they write.
 pub struct CountingStore<S> {
@@ -23,9 +25,15 @@ pub struct Counts {
     operations: AtomicU64,
     rows: AtomicU64,
     bytes: AtomicU64,
+    ended: Notify,
 }
 
 impl Counts {
+    /// The end of the next operation, from this call on.
+    pub fn next_end(&self) -> Notified<'_> {
+        self.ended.notified()
+    }
+
     /// Operations that wrote.
     pub fn operations(&self) -> u64 {
         self.operations.load(Ordering::Relaxed)
@@ -66,14 +74,15 @@ impl<S> CountingStore<S> {
         Arc::clone(&self.counts)
     }
 
-    fn delayed<T: Send + 'static>(&self, outcome: StoreFuture<T>) -> StoreFuture<T> {
-        let round_trip = self.round_trip;
-        if round_trip.is_zero() {
-            return outcome;
-        }
+    fn counted<T: Send + 'static>(&self, outcome: StoreFuture<T>) -> StoreFuture<T> {
+        let (round_trip, counts) = (self.round_trip, Arc::clone(&self.counts));
         async move {
-            tokio::time::sleep(round_trip).await;
-            outcome.await
+            if !round_trip.is_zero() {
+                tokio::time::sleep(round_trip).await;
+            }
+            let outcome = outcome.await;
+            counts.ended.notify_waiters();
+            outcome
         }
         .boxed()
     }
@@ -94,20 +103,20 @@ impl<S: StateStore> StateStore for CountingStore<S> {
 
     fn set_tray(&self, claim: Claim, key: TrayKey, marked: bool, doc: Doc) -> StoreFuture<()> {
         self.counts.add([Some(&doc)].into_iter());
-        self.delayed(self.inner.set_tray(claim, key, marked, doc))
+        self.counted(self.inner.set_tray(claim, key, marked, doc))
     }
 
     fn delete_tray(&self, claim: Claim, key: TrayKey) -> StoreFuture<()> {
         self.counts.add([None].into_iter());
-        self.delayed(self.inner.delete_tray(claim, key))
+        self.counted(self.inner.delete_tray(claim, key))
     }
 
     fn get_tray(&self, claim: Claim, key: TrayKey) -> StoreFuture<Option<RowState>> {
-        self.delayed(self.inner.get_tray(claim, key))
+        self.counted(self.inner.get_tray(claim, key))
     }
 
     fn list(&self, claim: Claim, filter: RowFilter) -> StoreFuture<Vec<Row>> {
-        self.delayed(self.inner.list(claim, filter))
+        self.counted(self.inner.list(claim, filter))
     }
 
     fn apply_batch(&self, claim: Claim, ops: Vec<RowOp>) -> StoreFuture<()> {
@@ -115,7 +124,7 @@ impl<S: StateStore> StateStore for CountingStore<S> {
             .iter()
             .map(|op| op.state.as_ref().map(|state| &state.doc));
         self.counts.add(docs);
-        self.delayed(self.inner.apply_batch(claim, ops))
+        self.counted(self.inner.apply_batch(claim, ops))
     }
 
     fn marked_instances(
@@ -123,7 +132,7 @@ impl<S: StateStore> StateStore for CountingStore<S> {
         after: Option<InstanceKey>,
         limit: usize,
     ) -> StoreFuture<Vec<InstanceKey>> {
-        self.delayed(self.inner.marked_instances(after, limit))
+        self.counted(self.inner.marked_instances(after, limit))
     }
 
     fn describe(&self) -> String {

@@ -10,7 +10,7 @@ use pinned::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{Result, pinned_server::options};
+use crate::{Result, counting::Counts, pinned_server::options};
 
 /// A queue of texts.
 #[derive(Tray)]
@@ -44,7 +44,7 @@ impl Mailbox {
         match Handling::of(this.id()) {
             Handling::Handled => {}
             Handling::Slow => tokio::time::sleep(SLOW).await,
-            Handling::Held => {
+            Handling::Held | Handling::Replaced => {
                 let steps = Arc::clone(&this.read().await?.steps);
                 steps.acquire().await?.forget();
             }
@@ -62,6 +62,8 @@ pub enum Handling {
     /// The handler ends when [`Opened::step`] lets it. Until then nothing but the admissions reaches the store, and the
     /// queue grows.
     Held,
+    /// As [`Handling::Held`], and each item takes the place of the one before, so that the row stays short.
+    Replaced,
     /// The handler does nothing: takes and acknowledgements reach the store as well.
     Handled,
     /// The handler takes its time.
@@ -69,12 +71,13 @@ pub enum Handling {
 }
 
 impl Handling {
-    const ALL: [Self; 3] = [Self::Held, Self::Handled, Self::Slow];
+    const ALL: [Self; 4] = [Self::Held, Self::Replaced, Self::Handled, Self::Slow];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
+            Self::Replaced => "replaced",
             Self::Handled => "handled",
             Self::Slow => "slow",
         }
@@ -113,17 +116,18 @@ impl Opened {
         Ok(())
     }
 
-    /// Waits until at most `left` items are queued, the row says so, and all of it is durable.
+    /// Waits until at most `left` items are queued, the row says so, and all of it is durable in the store that counts.
     ///
     /// # Errors
     /// When the instance ended.
-    pub async fn handled_down_to(&self, left: usize) -> Result<()> {
+    pub async fn handled_down_to(&self, left: usize, counts: &Counts) -> Result<()> {
         loop {
+            let next = counts.next_end();
             let queued = self.tray.read(|inbox| inbox.queue.len())?;
             if queued <= left && (queued > 0 || !self.tray.is_marked()?) {
                 return Ok(self.instance.context().frontier()?.wait().await?);
             }
-            tokio::task::yield_now().await;
+            next.await;
         }
     }
 }
@@ -175,7 +179,7 @@ impl Mailboxes {
         let end = start + turn;
         let tasks: Vec<_> = opened
             .into_iter()
-            .map(|opened| tokio::spawn(admit_until(end, opened.tray, item.to_owned())))
+            .map(|opened| tokio::spawn(admit_until(end, opened.tray, handling, item.to_owned())))
             .collect();
         let mut admitted = 0;
         for task in tasks {
@@ -196,16 +200,28 @@ impl Mailboxes {
             .ok_or("hosted above")?;
         let instance = host.instance(&format!("{}-{id}", handling.name())).await?;
         let tray = instance.tray(Mailbox::INBOX).await?;
-        let opened = Opened { instance, tray };
-        opened.handled_down_to(0).await?;
-        Ok(opened)
+        // The new row.
+        instance.context().frontier()?.wait().await?;
+        Ok(Opened { instance, tray })
     }
 }
 
-async fn admit_until(end: Instant, tray: TrayHandle<Inbox>, item: String) -> Result<u64, BoxError> {
+async fn admit_until(
+    end: Instant,
+    tray: TrayHandle<Inbox>,
+    handling: Handling,
+    item: String,
+) -> Result<u64, BoxError> {
     let mut admitted = 0;
     while Instant::now() < end {
-        tray.admit(|inbox| inbox.queue.push(item.clone()))?.await?;
+        // No two alike: what does not change a row is not written.
+        let number = format!("{admitted:08}");
+        let item = format!("{number}{}", item.get(number.len()..).unwrap_or(""));
+        let receipt = tray.admit(|inbox| match handling {
+            Handling::Replaced => inbox.queue.assign([item]),
+            Handling::Held | Handling::Handled | Handling::Slow => inbox.queue.push(item),
+        })?;
+        receipt.await?;
         admitted += 1;
     }
     Ok(admitted)

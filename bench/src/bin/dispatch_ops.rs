@@ -98,7 +98,7 @@ async fn measure(handling: Handling, round_trip: Duration, items: u32) -> Result
         let start = Instant::now();
         opened.admit("item").await?;
         let admitted = Instant::now();
-        opened.handled_down_to(0).await?;
+        opened.handled_down_to(0, &counts).await?;
         admission += admitted - start;
         dispatch += admitted.elapsed();
     }
@@ -113,7 +113,7 @@ async fn measure(handling: Handling, round_trip: Duration, items: u32) -> Result
     let admitted = opened.tray.admit(|inbox| inbox.queue.extend(texts))?;
     admitted.await?;
     let admitted = Instant::now();
-    opened.handled_down_to(0).await?;
+    opened.handled_down_to(0, &counts).await?;
     let bulk = Cost {
         beyond: per_item(counts.operations() - before - 1),
         admission: (admitted - start) / items,

@@ -119,7 +119,7 @@ async fn measure(
 
             let sample = Sample::begin(counts);
             opened.step().await?;
-            opened.handled_down_to(*length).await?;
+            opened.handled_down_to(*length, counts).await?;
             sample.end(&mut tables[1][index]);
         }
     }
