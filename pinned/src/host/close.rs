@@ -1,6 +1,7 @@
 //! The close of one instance, in its one order (H11.3).
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -152,7 +153,7 @@ impl CloseJob {
         record
             .wait_until(|record| !record.lock().is_working())
             .await;
-        let trays_closed = record.close_trays().await;
+        let trays_closed = self.close_trays().await;
         let torn_down = self.tear_down().await;
         let durable = self.flush().await;
         let clean = trays_closed && torn_down && durable && !self.failed_activation;
@@ -193,6 +194,21 @@ impl CloseJob {
             "{}",
             if aborted { "aborting" } else { "evicting" }
         );
+    }
+
+    /// Closes the trays. A stream may be in the middle of opening one, and whoever reads that stream may have stopped: as
+    /// with turns, it keeps nothing for longer than this.
+    async fn close_trays(&self) -> bool {
+        let record = &self.record;
+        let mut closing = pin!(record.close_trays());
+        let domain = &record.host.env.domain;
+        match domain.timeout(PATIENCE, &mut closing).await {
+            Ok(clean) => clean,
+            Err(_elapsed) => {
+                self.cut_streams();
+                closing.await
+            }
+        }
     }
 
     /// Runs the teardown under the last turn there is. Whether it went well.

@@ -16,7 +16,7 @@ use super::owner::{Cut, TrayOwner};
 use super::retire::Retirement;
 use super::settings::Form;
 use super::trays::Trays;
-use crate::durability::{Doc, Frontier, RowState, Segment, TrayKey};
+use crate::durability::{Doc, Frontier, FrontierError, Receipt, RowState, Segment, TrayKey};
 use crate::error::BoxError;
 
 /// Runs the handler of a tray for one item.
@@ -146,14 +146,30 @@ impl<W: Tray> Core<W> {
         self: &Arc<Self>,
         changes: impl FnOnce(&mut State<W>, &Segment<'_>) -> Result<R, TrayError>,
     ) -> Result<R, TrayError> {
-        let (outcome, start) = self.frontier.segment(|segment| {
+        self.positioned(changes).map(|(outcome, _)| outcome)
+    }
+
+    /// The same, with the receipt of what it enlisted. What the pump makes of it right afterwards is not waited for.
+    pub(super) fn receipted(
+        self: &Arc<Self>,
+        changes: impl FnOnce(&mut State<W>, &Segment<'_>) -> Result<(), TrayError>,
+    ) -> Result<Receipt, TrayError> {
+        let ((), position) = self.positioned(changes)?;
+        Ok(self.frontier.receipt_for(position))
+    }
+
+    fn positioned<R>(
+        self: &Arc<Self>,
+        changes: impl FnOnce(&mut State<W>, &Segment<'_>) -> Result<R, TrayError>,
+    ) -> Result<(R, u64), TrayError> {
+        let segment = self.frontier.segment(|segment| {
             let mut state = self.enter()?;
             let state = &mut *state;
             let changed = catch_unwind(AssertUnwindSafe(|| {
                 let outcome = changes(state, segment)?;
                 // Values are written as JSON here, by code of the user's.
                 self.stage(state, segment)?;
-                Ok::<_, TrayError>(outcome)
+                Ok::<_, TrayError>((outcome, segment.position()))
             }));
             match changed {
                 Ok(Ok(outcome)) => Ok((outcome, self.takes_pump(state))),
@@ -166,7 +182,8 @@ impl<W: Tray> Core<W> {
                     resume_unwind(panic);
                 }
             }
-        })??;
+        });
+        let (outcome, start) = segment.map_err(ended)??;
         if start {
             self.spawn_pump();
         }
@@ -298,6 +315,14 @@ impl<W: Tray> Core<W> {
             Some(owner) => owner.spawn_tracked(Box::pin(super::pump::run(core))),
             None => drop(core),
         }
+    }
+}
+
+/// A segment that the log did not even begin: where the instance has just ended, nothing was changed, and that is known.
+fn ended(error: FrontierError) -> TrayError {
+    match error {
+        FrontierError::Closed => TrayError::Closing,
+        error => error.into(),
     }
 }
 

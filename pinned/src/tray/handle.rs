@@ -90,15 +90,13 @@ impl<W: Tray> TrayHandle<W> {
         &self,
         admission: impl FnOnce(&mut W) -> R,
     ) -> Result<Receipt, TrayError> {
-        self.core.segment(|state, _| {
+        self.core.receipted(|state, _| {
             self.core.check_open(state)?;
             state.kick();
             admission(&mut state.value)
                 .into_admission()
-                .map_err(TrayError::Refused)?;
-            Ok(())
-        })?;
-        Ok(self.core.frontier.receipt())
+                .map_err(TrayError::Refused)
+        })
     }
 
     /// Marks the tray as having work, and starts the handler unless it is at it (T13.3).
@@ -227,7 +225,7 @@ impl<W: Tray> TrayHandle<W> {
     ///
     /// [`TrayError::NotParked`], and those of [`TrayHandle::admit`].
     pub fn unpark(&self) -> Result<Receipt, TrayError> {
-        self.core.segment(|state, _| {
+        self.core.receipted(|state, _| {
             self.core.check_open(state)?;
             if !reserved::is_parked(&state.image) {
                 return Err(TrayError::NotParked(self.key().clone()));
@@ -236,8 +234,7 @@ impl<W: Tray> TrayHandle<W> {
             reserved::set_attempts(&mut state.image, 0);
             state.kick();
             Ok(())
-        })?;
-        Ok(self.core.frontier.receipt())
+        })
     }
 
     /// Gives up the item in hand: its handler is dropped where it waits, or, if it watches
@@ -287,8 +284,7 @@ impl<W: Tray> TrayHandle<W> {
     ///
     /// [`TrayError::Closed`] when it is closed already. Repeating it is harmless.
     pub fn delete(&self) -> Result<Receipt, TrayError> {
-        self.core.condemn()?;
-        Ok(self.core.frontier.receipt())
+        self.core.condemn()
     }
 
     /// Resolves when this live tray has ended, closed or deleted.

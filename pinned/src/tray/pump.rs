@@ -54,7 +54,7 @@ pub(super) async fn run<W: Tray>(core: Arc<Core<W>>) {
         .await;
     let error: BoxError = match outcome {
         Ok(Ok(())) => return,
-        Ok(Err(TrayError::Frontier(_))) => {
+        Ok(Err(TrayError::Frontier(_) | TrayError::Closing)) => {
             // It aborts the instance by itself (T18.4).
             return;
         }

@@ -11,7 +11,7 @@ use super::error::TrayError;
 use super::handle::TrayHandle;
 use super::reserved;
 use crate::domain::until;
-use crate::durability::{RowFilter, TrayKey};
+use crate::durability::{Receipt, RowFilter, TrayKey};
 
 type Ended = BoxFuture<'static, Result<(), crate::BoxError>>;
 
@@ -205,8 +205,8 @@ impl<W: Tray> Core<W> {
     }
 
     /// Durably admits the command to delete (T15.1).
-    pub(super) fn condemn(self: &Arc<Self>) -> Result<(), TrayError> {
-        self.segment(|state, _| match state.retirement {
+    pub(super) fn condemn(self: &Arc<Self>) -> Result<Receipt, TrayError> {
+        self.receipted(|state, _| match state.retirement {
             Some(Retirement {
                 how: How::Deleted, ..
             }) => Ok(()),

@@ -145,6 +145,10 @@ impl Frontier {
         Receipt::new(self.clone(), self.position())
     }
 
+    pub(crate) fn receipt_for(&self, position: u64) -> Receipt {
+        Receipt::new(self.clone(), position)
+    }
+
     /// The position of the effect that was enlisted last; 0 before the first (D13.3).
     pub fn position(&self) -> u64 {
         self.shared.log.lock().last_position()

@@ -58,6 +58,11 @@ impl Segment<'_> {
         self.log.stage_anew(key, state);
     }
 
+    /// The position that covers everything staged and enlisted so far.
+    pub(crate) fn position(&self) -> u64 {
+        self.log.last_position()
+    }
+
     /// The row's new state, or that it is to be deleted.
     pub(crate) fn stage(&self, key: TrayKey, state: Option<RowState>) {
         self.log.stage(key, state);
