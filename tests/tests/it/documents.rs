@@ -25,10 +25,21 @@ fn source_of(name: &str) -> String {
     let Ok(folder) = fs::read_dir(root().join(&module)) else {
         return read(&format!("{module}.rs"));
     };
-    folder
-        .map(|file| file.expect("a folder can be listed").path())
-        .map(|path| fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}")))
-        .collect()
+    let mut sources = String::new();
+    for entry in folder {
+        let path = entry.expect("a folder can be listed").path();
+        match path.is_dir() {
+            true => {
+                let inner = path.strip_prefix(root().join("pinned/tests/it"));
+                sources += &source_of(&inner.expect("below it").display().to_string());
+            }
+            false => {
+                sources +=
+                    &fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+            }
+        }
+    }
+    sources
 }
 
 #[test]
