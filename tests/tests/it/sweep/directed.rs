@@ -1,0 +1,1 @@
+//! Seams looked at one by one (S6.8, S6.9).
