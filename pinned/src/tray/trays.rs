@@ -1,6 +1,6 @@
 //! The trays of one instance: which are declared, which are live, and opening and closing them (T8, T9, T17).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -30,7 +30,8 @@ pub(crate) struct Trays {
 
 #[derive(Default)]
 struct State {
-    live: HashMap<TrayKey, Arc<dyn LiveTray>>,
+    /// In an order that is the same in each process, as what starts and closes them follows it.
+    live: BTreeMap<TrayKey, Arc<dyn LiveTray>>,
     /// One lock per tray that is being opened, for as long as anybody opens it or waits to (T9.1).
     opening: HashMap<TrayKey, OpeningLock>,
     /// The names that are closed, from the first on in the order of their declaration (T17.3).
