@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use pinned::durability::{InstanceKey, Row};
+use pinned::durability::{InstanceKey, Row, RowState};
 use pinned_testing::sim::SimDisk;
 use serde_json::{Map, Value};
 
@@ -20,13 +21,15 @@ pub(super) fn name(namespace: &str, id: &str) -> Name {
 }
 
 /// Every row, by its name.
+#[derive(Clone, Default)]
 pub(super) struct Image {
-    pub(super) rows: BTreeMap<Name, RowImage>,
+    pub(super) rows: BTreeMap<Name, Arc<RowImage>>,
 }
 
 pub(super) struct RowImage {
     pub(super) marked: bool,
     pub(super) doc: Map<String, Value>,
+    stored: RowState,
 }
 
 /// A queue's entry (T2.4).
@@ -37,28 +40,47 @@ pub(super) struct QueueImage {
 }
 
 impl Image {
-    pub(super) fn of(disk: &SimDisk) -> Self {
+    /// The disk as it is now; rows that are still as they are in this image are not read again.
+    pub(super) fn next(&self, disk: &SimDisk) -> Self {
         let rows = disk.memory().rows(&instance());
         let rows = rows.into_iter().map(|Row { key, state }| {
-            let image = RowImage {
-                marked: state.marked,
-                doc: state.doc.to_map(),
-            };
-            (name(&key.tray_ns, &key.tray_id), image)
+            let name = name(&key.tray_ns, &key.tray_id);
+            let known = self.rows.get(&name).filter(|row| row.stored == state);
+            let row = known.cloned().unwrap_or_else(|| Arc::new(state.into()));
+            (name, row)
         });
         Self {
             rows: rows.collect(),
         }
     }
 
+    /// Whether not a row has changed since `other`.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let same = |(one, other): ((&Name, &Arc<RowImage>), (&Name, &Arc<RowImage>))| {
+            one.0 == other.0 && Arc::ptr_eq(one.1, other.1)
+        };
+        self.rows.len() == other.rows.len() && self.rows.iter().zip(&other.rows).all(same)
+    }
+
     pub(super) fn row(&self, namespace: &str, id: &str) -> Option<&RowImage> {
-        self.rows.get(&name(namespace, id))
+        self.rows.get(&name(namespace, id)).map(|row| &**row)
     }
 
     /// The rows in which items are worked on with attempts, state and log.
     pub(super) fn lanes(&self) -> impl Iterator<Item = (&Name, &RowImage)> {
         let is_lane = |name: &Name| matches!(name.0.as_str(), "work" | "kwork");
-        self.rows.iter().filter(move |(name, _)| is_lane(name))
+        let lanes = self.rows.iter().filter(move |(name, _)| is_lane(name));
+        lanes.map(|(name, row)| (name, &**row))
+    }
+}
+
+impl From<RowState> for RowImage {
+    fn from(stored: RowState) -> Self {
+        Self {
+            marked: stored.marked,
+            doc: stored.doc.to_map(),
+            stored,
+        }
     }
 }
 
@@ -119,7 +141,11 @@ impl fmt::Display for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ((namespace, id), row) in &self.rows {
             let mark = if row.marked { "marked" } else { "unmarked" };
-            write!(f, "\n    {namespace}/{id} {mark} {}", Value::from(row.doc.clone()))?;
+            write!(
+                f,
+                "\n    {namespace}/{id} {mark} {}",
+                Value::from(row.doc.clone())
+            )?;
         }
         Ok(())
     }

@@ -51,10 +51,16 @@ fn whatever_the_crash_no_promise_is_broken() {
     let report = campaign::sweep(seeds, ROUTINE).unwrap_or_else(|broken| panic!("{broken}"));
     println!("{report}");
     // S6.6
-    assert_eq!(report.baseline_attempts, 1, "without a crash nothing runs twice");
+    assert_eq!(
+        report.baseline_attempts, 1,
+        "without a crash nothing runs twice"
+    );
     assert_eq!(report.astray, 0, "each run crashed where it was to");
     assert!(report.max_attempts > 1, "something ran again");
-    assert!(report.both_resurrected > 0, "both keyed lanes came back at once");
+    assert!(
+        report.both_resurrected > 0,
+        "both keyed lanes came back at once"
+    );
     if seeds <= ROUTINE {
         assert_eq!(report.singles, report.points);
     }

@@ -84,8 +84,8 @@ impl FromStr for Plan {
             .filter(|point| !point.is_empty())
             .map(|point| point.parse().ok())
             .collect();
-        let plan = Self::new(seed.ok_or_else(unreadable)?, lane)
-            .crashing(crashes.ok_or_else(unreadable)?);
+        let plan =
+            Self::new(seed.ok_or_else(unreadable)?, lane).crashing(crashes.ok_or_else(unreadable)?);
         match parts.next() {
             None => Ok(plan),
             Some("faults") => Ok(plan.faulty()),

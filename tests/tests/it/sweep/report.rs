@@ -43,7 +43,8 @@ impl Report {
         self.faults += outcome.faults as u64;
         self.max_attempts = self.max_attempts.max(outcome.max_attempts);
         self.both_resurrected += u64::from(outcome.both_resurrected);
-        self.astray += u64::from(outcome.crashes != plan.crashes.len());
+        let astray = !plan.faults && outcome.crashes != plan.crashes.len();
+        self.astray += u64::from(astray);
         match (plan.faults, plan.crashes.len()) {
             (true, _) => self.faulty += 1,
             (false, 0) => self.baseline_attempts = self.baseline_attempts.max(outcome.max_attempts),

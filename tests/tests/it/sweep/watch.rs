@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
-use pinned::durability::Row;
 use pinned_testing::sim::SimDisk;
 
-use super::image::{Image, instance};
+use super::image::Image;
 use super::invariants::{self, Violation};
 use super::ledger::Ledger;
 
@@ -22,7 +21,8 @@ pub(super) struct Watch {
 
 #[derive(Default)]
 struct State {
-    checked: Vec<Row>,
+    /// The disk as it was last looked at.
+    image: Image,
     found: Vec<Violation>,
 }
 
@@ -38,15 +38,22 @@ impl Watch {
 
     /// Called after an operation: checks the disk if it has changed.
     pub(super) fn after_op(&self) {
-        let rows = self.disk.memory().rows(&instance());
-        if std::mem::replace(&mut self.state.lock().checked, rows.clone()) != rows {
+        let before = self.state.lock().image.clone();
+        if !self.look().is_same(&before) {
             self.check();
         }
     }
 
+    /// The disk as it is.
+    pub(super) fn look(&self) -> Image {
+        let mut state = self.state.lock();
+        state.image = state.image.next(&self.disk);
+        state.image.clone()
+    }
+
     /// Checks what must hold at any time.
     pub(super) fn check(&self) {
-        let image = Image::of(&self.disk);
+        let image = self.look();
         let found = {
             let mut ledger = self.ledger.lock();
             let found = invariants::always(&image, &ledger);
@@ -59,7 +66,7 @@ impl Watch {
     /// Checks what must hold besides when nothing is left to do.
     pub(super) fn check_drained(&self) {
         self.check();
-        let found = invariants::drained(&Image::of(&self.disk), &self.ledger.lock());
+        let found = invariants::drained(&self.look(), &self.ledger.lock());
         self.report(found);
     }
 

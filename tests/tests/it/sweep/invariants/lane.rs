@@ -18,7 +18,10 @@ pub(super) fn always(name: &Name, row: &RowImage, ledger: &Ledger, findings: &mu
     });
     let runs = row.log();
     let unsent = |n: &&u64| !sent.contains(n);
-    let stray = queued.iter().chain(runs.iter().map(|(n, _)| n)).find(unsent);
+    let stray = queued
+        .iter()
+        .chain(runs.iter().map(|(n, _)| n))
+        .find(unsent);
     findings.require("S5.8", stray.is_none(), || {
         format!("{name:?} has {stray:?}, which nobody sent")
     });
@@ -116,7 +119,13 @@ fn steered(name: &Name, row: &RowImage, findings: &mut Findings) {
 /// S5.22
 pub(super) fn drained(name: &Name, row: &RowImage, ledger: &Ledger, findings: &mut Findings) {
     for entry in [
-        "queue", "feed", "steer", "~attempts", "~state", "~inbox", "~parked",
+        "queue",
+        "feed",
+        "steer",
+        "~attempts",
+        "~state",
+        "~inbox",
+        "~parked",
     ] {
         findings.require("S5.22", !row.doc.contains_key(entry), || {
             format!("{name:?} still has {entry}: {}", row.doc[entry])

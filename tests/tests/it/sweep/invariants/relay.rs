@@ -42,9 +42,7 @@ fn source(relay: &RowImage, sent: &BTreeSet<u64>, keys: &[Value], findings: &mut
             && keys.contains(&record["key"])
             && is_outcome(&record["outcome"])
             && record["cleaned"].is_boolean();
-        findings.require("S5.19", legal, || {
-            format!("the relay remembers {record}")
-        });
+        findings.require("S5.19", legal, || format!("the relay remembers {record}"));
     }
 }
 

@@ -5,7 +5,16 @@ use crate::sweep::image::{Image, Name, RowImage};
 use crate::sweep::ledger::Ledger;
 
 const WORK: &[&str] = &[
-    "queue", "feed", "steer", "done", "log", "steered", "~attempts", "~state", "~parked", "~inbox",
+    "queue",
+    "feed",
+    "steer",
+    "done",
+    "log",
+    "steered",
+    "~attempts",
+    "~state",
+    "~parked",
+    "~inbox",
 ];
 
 /// The entries that a row of this name may have; `None` for a row that may not be there.
@@ -15,10 +24,23 @@ fn entries(name: &Name) -> Option<&'static [&'static str]> {
         ("work", "~") | ("kwork", "k1" | "k2") => Some(WORK),
         ("scratch", "pad") => Some(&["value", "~inbox"]),
         ("relay", "~") => Some(&[
-            "queue", "relayed", "~attempts", "~state", "~parked", "~inbox", "~dispatch",
+            "queue",
+            "relayed",
+            "~attempts",
+            "~state",
+            "~parked",
+            "~inbox",
+            "~dispatch",
         ]),
         ("sink", "~") => Some(&[
-            "queue", "done", "log", "~attempts", "~state", "~parked", "~inbox", "~ignore",
+            "queue",
+            "done",
+            "log",
+            "~attempts",
+            "~state",
+            "~parked",
+            "~inbox",
+            "~ignore",
         ]),
         _ => None,
     }
@@ -43,7 +65,7 @@ pub(super) fn always(image: &Image, ledger: &Ledger, findings: &mut Findings) {
     for name in ledger.lanes() {
         let items = ledger.items(name);
         let row = image.rows.get(name);
-        let known = row.map(reached).unwrap_or_default();
+        let known = row.map(|row| reached(row)).unwrap_or_default();
         for n in &items.acknowledged {
             findings.require("S5.9", known.contains(n), || {
                 format!("the admission of {n} to {name:?} was acknowledged and is lost")
