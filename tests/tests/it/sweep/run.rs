@@ -184,7 +184,8 @@ impl Scene {
         self.admit_all(&[("kwork", "k1", 101), ("work", "~", 2), ("kwork", "k2", 102)])
             .await?;
         self.bump().await?;
-        self.admit("work", "~", 3).await?;
+        self.admit_all(&[("kwork", "k1", 103), ("work", "~", 3)])
+            .await?;
         self.admit("relay", "~", 201).await?;
         self.admit("relay", "~", 202).await?;
         self.drop_scratch().await?;
@@ -196,7 +197,7 @@ impl Scene {
         self.recoveries += 1;
         self.start().await?;
         self.wake().await?;
-        let opened = self.probe.lock().lanes();
+        let opened = self.opened();
         if opened != marked {
             let what = format!("{opened:?} came back of the marked {marked:?}");
             return Err(self.fault("S5.26", what));
@@ -208,17 +209,28 @@ impl Scene {
             self.drop_scratch().await?;
         }
         self.bump().await?;
-        self.admit("work", "~", 10 + self.recoveries).await?;
-        self.admit("relay", "~", 210 + self.recoveries).await?;
+        let n = self.recoveries;
+        self.admit_all(&[
+            ("work", "~", 10 + n),
+            ("kwork", "k1", 110 + n),
+            ("relay", "~", 210 + n),
+        ])
+        .await?;
         self.finish().await
     }
 
-    /// Waits until all is done, and stops in good order.
-    async fn finish(&mut self) -> Result<(), Cut> {
+    /// Waits until all is done (S4.7).
+    pub(super) async fn settle(&mut self) -> Result<(), Cut> {
         self.until("/idle", "S5.28", |answer| async move {
             answer.status() == StatusCode::OK && answer.json::<bool>().await
         })
         .await?;
+        self.check()
+    }
+
+    /// Waits until all is done, and stops in good order.
+    async fn finish(&mut self) -> Result<(), Cut> {
+        self.settle().await?;
         self.watch.check_drained();
         self.check()?;
         self.note_faults();
@@ -375,6 +387,8 @@ impl Scene {
                 self.sim.domain().sleep(PAUSE).await;
             }
             if !self.faulty || placements == PLACEMENTS {
+                // What is not done says more than that it is not.
+                self.watch.check_drained();
                 let rows = self.watch.look().to_string();
                 return Err(self.fault(number, format!("{path} never came to its end: {rows}")));
             }
@@ -406,6 +420,11 @@ impl Scene {
         let faults = log.into_iter().flatten();
         let faults = faults.filter(|op| op.outcome != pinned_testing::sim::SimOutcome::Applied);
         self.faults += faults.count();
+    }
+
+    /// The keyed lanes that have opened in this life.
+    pub(super) fn opened(&self) -> BTreeSet<String> {
+        self.probe.lock().lanes()
     }
 
     fn marked_lanes(&self) -> BTreeSet<String> {

@@ -1,6 +1,7 @@
 //! What the sweep crashes: an instance with trays of every form, and durable fields of its own (S4.1 to S4.7).
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use pinned::axum::extract::Path;
 use pinned::durability::FrontierError;
@@ -202,6 +203,7 @@ impl Desk {
         Item { n }: Item,
         dispatch: Dispatch<Relay>,
     ) -> Result<(), BoxError> {
+        linger(&this).await?;
         let sink = this.tray(Self::SINK).await?;
         let outcome = dispatch.admit_once(("r", n), &sink, |sink| sink.queue.push(Item { n }))?;
         let mut relayed: Vec<(u64, pinned::Outcome)> =
@@ -277,6 +279,14 @@ async fn durable(this: &Instance<Desk>) -> Result<(), BoxError> {
     let frontier = this.context().frontier()?;
     let durable: Result<(), FrontierError> = frontier.wait().await;
     Ok(durable?)
+}
+
+/// For a while that the seed draws: after a crash the sink may be done with an item by the time that it is relayed again.
+async fn linger(this: &Instance<Desk>) -> Result<(), BoxError> {
+    let ctx = this.context();
+    let seconds = ctx.domain().rng("relay")?.uniform(0.0..0.1);
+    ctx.domain().sleep(Duration::from_secs_f64(seconds)).await;
+    Ok(())
 }
 
 fn probe(this: &Instance<Desk>) -> Probe {
