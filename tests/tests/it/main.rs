@@ -6,4 +6,5 @@ mod dependency_names;
 mod documents;
 mod process;
 mod registry;
+mod sweep;
 mod ui;
