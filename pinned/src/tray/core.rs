@@ -309,6 +309,12 @@ pub(super) fn chunk_key(tray: &TrayKey, field: &str, number: u64) -> TrayKey {
     )
 }
 
+/// Whether `row` is a chunk of the tray `tray_id`, and not of one whose id begins the same.
+pub(super) fn is_chunk_of(tray_id: &str, row: &str) -> bool {
+    row.rsplit_once('/')
+        .is_some_and(|(tray, _number)| tray == tray_id)
+}
+
 pub(super) fn chunk_namespace(tray: &TrayKey, field: &str) -> String {
     format!("{}~{field}", tray.tray_ns)
 }

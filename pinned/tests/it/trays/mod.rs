@@ -125,6 +125,12 @@ impl World {
         row(&self.shelf, tray, id)
     }
 
+    /// Every row of the instance, by its tray's name and its id.
+    fn keys(&self) -> Vec<String> {
+        let rows = self.shelf.rows.rows(&InstanceKey::new("/lanes", "a"));
+        rows.iter().map(|row| row.key.to_string()).collect()
+    }
+
     /// Ends the instance as a crash does, as far as its rows can tell: nothing is acknowledged.
     async fn abort(&self) {
         self.host().abort("a");
