@@ -220,14 +220,19 @@ impl<W: Tray> Dispatch<W> {
     ///
     /// # Errors
     ///
-    /// The delivery is over, the target is closed or deleted, the key was used for another target, or `admission` failed
-    /// or broke a rule: nothing of it stays then.
+    /// The delivery is over, the target is closed or deleted or of another instance, the key was used for another target,
+    /// or `admission` failed or broke a rule: nothing of it stays then.
     pub fn admit_once<V: Tray, R: AdmissionReturn>(
         &self,
         key: impl Serialize,
         target: &TrayHandle<V>,
         admission: impl FnOnce(&mut V) -> R,
     ) -> Result<Outcome, TrayError> {
+        if !target.core().frontier.is_same_log(&self.core().frontier) {
+            return Err(TrayError::Keyed(
+                "the target is no tray of this live instance, and one write cannot span two",
+            ));
+        }
         let key = serde_json::to_value(key).map_err(|error| TrayError::Encode {
             tray: self.tray.key().clone(),
             entry: "~dispatch".to_owned(),

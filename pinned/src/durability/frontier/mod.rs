@@ -185,6 +185,11 @@ impl Frontier {
         &self.shared.store
     }
 
+    /// Whether both are the log of one activation.
+    pub(crate) fn is_same_log(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Later operations, those enlisted already among them, carry `epoch` (D18.3). It never moves down.
     pub(crate) fn advance_epoch(&self, epoch: u64) {
         self.shared.epoch.fetch_max(epoch, Ordering::AcqRel);
