@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::entries::EntryText;
-use super::field::{Changes, DeclaredField, Field, Hydrated, Keepable, encode, same_json};
+use super::field::{
+    Changes, DeclaredField, Field, Hydrated, Keepable, encode, encode_kept, same_json,
+};
 use crate::error::BoxError;
 
 /// Remembers what is being sent to the outside, and how often that was tried, across crashes.
@@ -102,7 +104,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentOutbo
         if !self.changed {
             return Ok(Changes::default());
         }
-        let entry = self.record.as_ref().map(encode).transpose()?;
+        let entry = self.record.as_ref().map(encode_kept).transpose()?;
         Ok(Changes {
             entry: (entry != self.committed).then_some(entry),
             ..Changes::default()

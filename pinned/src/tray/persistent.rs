@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::entries::EntryText;
 use super::field::{
     Changes, DeclaredField, Field, Hydrated, InitialByDefault, InitialField, Keepable, encode,
-    same_json,
+    encode_kept, same_json,
 };
 use super::link::Link;
 use super::mirror::Mirror;
@@ -131,7 +131,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
     }
 
     fn entry(&self) -> Result<Option<EntryText>, BoxError> {
-        let text = encode(&self.value)?;
+        let text = encode_kept(&self.value)?;
         Ok((!same_json(&text, &self.absent)).then_some(text))
     }
 }

@@ -371,3 +371,29 @@ proptest! {
         prop_assert_eq!(disk.chunks.len(), named, "no chunk is left behind");
     }
 }
+
+#[test]
+fn an_entry_is_the_same_with_a_key_and_without() {
+    // T13.7: whatever its numbers are.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Wide {
+        z: u128,
+        a: f64,
+    }
+    let wide = Wide {
+        z: u128::MAX,
+        a: 0.1,
+    };
+    let (mut disk, mut queue) = (Disk::default(), PersistentQueue::declared());
+    queue.begin_keyed(&KeyedAdmission {
+        key: Key::from(json!({"b": [1]})),
+        ignored: false,
+    });
+    queue.push(wide.clone());
+    queue.end_keyed();
+    disk.commit(&mut queue);
+    let stored = r#"[{"a":0.1,"z":340282366920938463463374607431768211455,"~admit":{"b":[1]}}]"#;
+    assert_eq!(disk.entry.as_deref(), Some(stored));
+    let mut again = disk.open::<Wide>();
+    assert_eq!(again.source_next().unwrap(), Some(wide));
+}

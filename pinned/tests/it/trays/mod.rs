@@ -36,6 +36,7 @@ mod script;
 mod store;
 mod threads;
 mod timeouts;
+mod unreadable;
 
 use pinned::durability::{Claim, Doc, InstanceKey, StateStore, TrayKey};
 use pinned::{Instance, PinnedHost, PinnedWorker, TrayHandle, TrayMap};
