@@ -243,10 +243,29 @@ impl<W: Tray> Core<W> {
         }
     }
 
+    /// Takes the changes of the segment back. Values are made of what is stored here, by code of the user's: one that
+    /// refuses what it wrote itself leaves the tray without a state that may be written, and ends the instance.
     fn roll_back(&self, state: &mut State<W>) {
-        state.value.fields(&mut |_, field| field.rollback());
+        let mut failed: Option<BoxError> = None;
+        let undone = catch_unwind(AssertUnwindSafe(|| {
+            state.value.fields(&mut |name, field| {
+                if let Err(error) = field.rollback() {
+                    failed.get_or_insert_with(|| format!("entry {name:?}: {error}").into());
+                }
+            });
+        }));
         state.image.rollback();
         state.kicked = false;
+        if let Err(panic) = undone {
+            failed = Some(crate::domain::panic_message(&*panic).into());
+        }
+        if let Some(error) = failed {
+            let text = format!(
+                "a change of tray {} could not be taken back: {error}",
+                self.key
+            );
+            self.frontier.fail(text.into());
+        }
     }
 
     /// Whether the pump is to be started for what the segment asked; it counts as running from here on.

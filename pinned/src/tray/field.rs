@@ -37,9 +37,9 @@ pub trait Field: Send + 'static {
     #[doc(hidden)]
     fn commit(&mut self);
 
-    /// The changes are taken back.
+    /// The changes are taken back. One that cannot be leaves a value that must not be written.
     #[doc(hidden)]
-    fn rollback(&mut self);
+    fn rollback(&mut self) -> Result<(), BoxError>;
 
     /// The item in hand was acknowledged: what was taken for it is gone (T6.4).
     #[doc(hidden)]

@@ -172,16 +172,16 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for Persistent<T> {
         }
     }
 
-    fn rollback(&mut self) {
+    fn rollback(&mut self) -> Result<(), BoxError> {
         self.pending = None;
         if self.changed {
+            self.value = match &self.committed {
+                Some(text) => serde_json::from_str(text)?,
+                None => (self.initial)(),
+            };
             self.changed = false;
-            let restored = self
-                .committed
-                .as_deref()
-                .and_then(|text| serde_json::from_str(text).ok());
-            self.value = restored.unwrap_or_else(self.initial);
         }
+        Ok(())
     }
 }
 

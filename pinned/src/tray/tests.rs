@@ -62,13 +62,13 @@ fn a_segment_that_is_taken_back_leaves_the_value_as_it_was() {
     value.set("kept".to_owned());
     entry(&mut value);
     value.set("lost".to_owned());
-    value.rollback();
+    value.rollback().unwrap();
     assert_eq!(&**value, "kept");
     assert_eq!(entry(&mut value), None);
     value.reset();
     entry(&mut value);
     value.set("lost".to_owned());
-    value.rollback();
+    value.rollback().unwrap();
     assert_eq!(&**value, "");
 }
 
@@ -127,7 +127,7 @@ fn those_who_watch_a_field_see_what_stands_and_not_what_was_taken_back() {
     entry(&mut value);
     assert_eq!(view.get().unwrap(), [1]);
     value.update(|list| list.push(2));
-    value.rollback();
+    value.rollback().unwrap();
     assert_eq!(view.get().unwrap(), [1]);
     assert!(view.at(0).set(3).is_err());
 }
@@ -142,7 +142,7 @@ fn a_change_that_panics_half_way_is_taken_back() {
         })
     });
     std::panic::catch_unwind(change).expect_err("it panicked");
-    value.rollback();
+    value.rollback().unwrap();
     assert_eq!(*value, [1]);
     assert_eq!(entry(&mut value), None);
 }

@@ -184,7 +184,7 @@ fn a_reserved_member_or_a_value_without_json_fails_the_segment() {
     let mut queue = PersistentQueue::declared();
     queue.push(json!({"~admit": 1}));
     queue.changes().unwrap_err();
-    queue.rollback();
+    queue.rollback().unwrap();
     assert!(queue.is_empty());
     queue.begin_keyed(&KeyedAdmission {
         key: Key::from(json!(1)),
@@ -192,7 +192,7 @@ fn a_reserved_member_or_a_value_without_json_fails_the_segment() {
     });
     queue.push(json!([1]));
     queue.changes().unwrap_err();
-    queue.rollback();
+    queue.rollback().unwrap();
     assert!(queue.is_empty() && queue.changes().unwrap().entry.is_none());
 }
 
@@ -347,7 +347,7 @@ proptest! {
                     committed = model.clone();
                 }
                 Op::RollBack => {
-                    queue.rollback();
+                    queue.rollback().unwrap();
                     model = committed.clone();
                 }
                 Op::Reopen => {
