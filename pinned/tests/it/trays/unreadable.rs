@@ -107,7 +107,8 @@ async fn fails_with(first: fn(&mut Shaky), second: fn(&mut Shaky)) -> (World, St
 #[tokio::test(start_paused = true)]
 async fn a_segment_that_cannot_be_taken_back_ends_the_instance_and_leaves_what_is_stored() {
     // T13.2
-    let cases: [(fn(&mut Shaky), fn(&mut Shaky)); 7] = [
+    type Change = fn(&mut Shaky);
+    let cases: [(Change, Change); 7] = [
         (
             |shaky| shaky.queue.extend([2, 13, 3].map(Fussy)),
             |shaky| {
