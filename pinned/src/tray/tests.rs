@@ -146,3 +146,21 @@ fn a_change_that_panics_half_way_is_taken_back() {
     assert_eq!(*value, [1]);
     assert_eq!(entry(&mut value), None);
 }
+
+#[test]
+fn a_float_comes_back_as_it_was_to_its_last_bit() {
+    // T4.4
+    let mut bits = 0x1234_5678_9abc_def1_u64;
+    for _ in 0..20_000 {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let number = f64::from_bits(bits);
+        if number.is_finite() {
+            let mut value = Persistent::declared(|| 0.0_f64);
+            value.set(number);
+            let stored = entry(&mut value).flatten().unwrap();
+            let mut again = Persistent::declared(|| 0.0_f64);
+            again.hydrate(Some(&raw(&stored))).unwrap();
+            assert_eq!(again.to_bits(), number.to_bits(), "{stored}");
+        }
+    }
+}
