@@ -131,7 +131,7 @@ impl<W: Tray> Core<W> {
 
     /// Looks at the state without changing anything that is stored.
     pub(super) fn look<R>(&self, look: impl FnOnce(&mut State<W>) -> R) -> Result<R, TrayError> {
-        self.frontier.locked(|| Ok(look(&mut *self.enter()?)))
+        self.frontier.locked(|| Ok(look(&mut *self.enter()?)))?
     }
 
     fn enter(&self) -> Result<MutexGuard<'_, State<W>>, TrayError> {

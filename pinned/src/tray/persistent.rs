@@ -75,12 +75,20 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
     }
 
     /// Puts `value` in the place of the one before.
+    ///
+    /// # Panics
+    ///
+    /// On an instance, within a segment of another instance.
     pub fn set(&mut self, value: T) {
         self.value = value;
         self.touch();
     }
 
     /// Changes the value in place.
+    ///
+    /// # Panics
+    ///
+    /// As [`Persistent::set`].
     pub fn update<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
         // Before the change: should it panic, what it left half done is taken back with its segment.
         self.changed = true;

@@ -135,7 +135,8 @@ impl Frontier {
     ///
     /// # Errors
     ///
-    /// [`FrontierError`]: the log has failed or is closed. `changes` does not run.
+    /// [`FrontierError`]: the log has failed or is closed, or this is within a segment of another instance. `changes` does
+    /// not run.
     pub fn atomic<R>(&self, changes: impl FnOnce() -> R) -> Result<R, FrontierError> {
         self.segment(|_| changes())
     }
