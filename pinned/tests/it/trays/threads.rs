@@ -215,7 +215,7 @@ async fn a_segment_of_one_instance_does_not_wait_for_another() {
     notes.read(|_| look()).expect("open");
     let frontier = one.context().frontier().expect("a store");
     frontier.atomic(look).expect("open");
-    let panics = AssertUnwindSafe(|| notes.update(|_| panic!("half way")).map(|()| ()));
+    let panics = AssertUnwindSafe(|| notes.update::<()>(|_| panic!("half way")));
     catch_unwind(panics).expect_err("it panicked");
     // Nothing of it is left.
     elsewhere.kick().expect("open").await.expect("durable");
