@@ -52,7 +52,7 @@ struct Progress {
 }
 
 thread_local! {
-    /// How many subscribers, of whatever tree, this thread is inside of.
+    /// How many subscribers, of whatever tree, and holders of a lock this thread is inside of.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -173,11 +173,25 @@ pub(super) fn settle(node: &Node, ticket: &Arc<Ticket>) {
 }
 
 fn run(delivery: &Delivery) -> Result<(), Panic> {
-    DEPTH.set(DEPTH.get() + 1);
     // The subscriber's own state is its own to keep whole; ours is not open while it runs.
-    let result = catch_unwind(AssertUnwindSafe(|| (delivery.callback)(&delivery.op)));
-    DEPTH.set(DEPTH.get() - 1);
-    result
+    let callback = AssertUnwindSafe(|| (delivery.callback)(&delivery.op));
+    without_waiting(|| catch_unwind(callback))
+}
+
+/// Runs `mutations` as if within a subscriber: they wait for no subscriber on another thread. For a thread that holds a
+/// lock which such a one may ask for.
+pub(crate) fn without_waiting<R>(mutations: impl FnOnce() -> R) -> R {
+    struct Inside;
+
+    impl Drop for Inside {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+        }
+    }
+
+    DEPTH.set(DEPTH.get() + 1);
+    let _inside = Inside;
+    mutations()
 }
 
 struct Next {

@@ -123,8 +123,9 @@ mod value;
 mod view;
 mod watch;
 
-#[doc(inline)]
 pub use crate::__observable_tree as tree;
+#[doc(inline)]
+pub(crate) use delivery::without_waiting;
 
 pub use self::cursor::Cursor;
 pub use self::error::{EncodingError, ObservableError};

@@ -131,7 +131,7 @@ impl<W: Tray> Core<W> {
 
     /// Looks at the state without changing anything that is stored.
     pub(super) fn look<R>(&self, look: impl FnOnce(&mut State<W>) -> R) -> Result<R, TrayError> {
-        self.frontier.locked(|| Ok(look(&mut *self.enter()?)))
+        self.frontier.locked(|| Ok(look(&mut *self.enter()?)))?
     }
 
     fn enter(&self) -> Result<MutexGuard<'_, State<W>>, TrayError> {
@@ -260,10 +260,29 @@ impl<W: Tray> Core<W> {
         }
     }
 
+    /// Takes the changes of the segment back. Values are made of what is stored here, by code of the user's: one that
+    /// refuses what it wrote itself leaves the tray without a state that may be written, and ends the instance.
     fn roll_back(&self, state: &mut State<W>) {
-        state.value.fields(&mut |_, field| field.rollback());
+        let mut failed: Option<BoxError> = None;
+        let undone = catch_unwind(AssertUnwindSafe(|| {
+            state.value.fields(&mut |name, field| {
+                if let Err(error) = field.rollback() {
+                    failed.get_or_insert_with(|| format!("entry {name:?}: {error}").into());
+                }
+            });
+        }));
         state.image.rollback();
         state.kicked = false;
+        if let Err(panic) = undone {
+            failed = Some(crate::domain::panic_message(&*panic).into());
+        }
+        if let Some(error) = failed {
+            let text = format!(
+                "a change of tray {} could not be taken back: {error}",
+                self.key
+            );
+            self.frontier.fail(text.into());
+        }
     }
 
     /// Whether the pump is to be started for what the segment asked; it counts as running from here on.
@@ -332,6 +351,12 @@ pub(super) fn chunk_key(tray: &TrayKey, field: &str, number: u64) -> TrayKey {
         chunk_namespace(tray, field),
         format!("{}/{number:016x}", tray.tray_id),
     )
+}
+
+/// Whether `row` is a chunk of the tray `tray_id`, and not of one whose id begins the same.
+pub(super) fn is_chunk_of(tray_id: &str, row: &str) -> bool {
+    row.rsplit_once('/')
+        .is_some_and(|(tray, _number)| tray == tray_id)
 }
 
 pub(super) fn chunk_namespace(tray: &TrayKey, field: &str) -> String {

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::core::Core;
 use super::definition::Tray;
 use super::error::TrayError;
-use super::field::{KeyedAdmission, KeyedCount};
+use super::field::{KeyedAdmission, KeyedCount, encode};
 use super::handle::{AdmissionReturn, TrayHandle};
 use super::key::Key;
 use super::queue::PersistentQueue;
@@ -130,11 +130,7 @@ impl<W: Tray> Dispatch<W> {
     ///
     /// The delivery is over, or `state` has no JSON form.
     pub fn set_state<S: Serialize + ?Sized>(&self, state: &S) -> Result<(), TrayError> {
-        let value = serde_json::to_value(state).map_err(|error| TrayError::Encode {
-            tray: self.tray.key().clone(),
-            entry: "~state".to_owned(),
-            source: error.into(),
-        })?;
+        let value = self.value_of("~state", state)?;
         self.core().segment(|state, _| {
             self.check_unsettled()?;
             reserved::set_state(&mut state.image, Some(&value));
@@ -220,20 +216,20 @@ impl<W: Tray> Dispatch<W> {
     ///
     /// # Errors
     ///
-    /// The delivery is over, the target is closed or deleted, the key was used for another target, or `admission` failed
-    /// or broke a rule: nothing of it stays then.
+    /// The delivery is over, the target is closed or deleted or of another instance, the key was used for another target,
+    /// or `admission` failed or broke a rule: nothing of it stays then.
     pub fn admit_once<V: Tray, R: AdmissionReturn>(
         &self,
         key: impl Serialize,
         target: &TrayHandle<V>,
         admission: impl FnOnce(&mut V) -> R,
     ) -> Result<Outcome, TrayError> {
-        let key = serde_json::to_value(key).map_err(|error| TrayError::Encode {
-            tray: self.tray.key().clone(),
-            entry: "~dispatch".to_owned(),
-            source: error.into(),
-        })?;
-        let key = Key::from(key);
+        if !target.core().frontier.is_same_log(&self.core().frontier) {
+            return Err(TrayError::Keyed(
+                "the target is no tray of this live instance, and one write cannot span two",
+            ));
+        }
+        let key = Key::from(self.value_of("~dispatch", &key)?);
         // One segment for both trays. The target's row comes first: should a crash come between them, it is the tagged
         // entries that tell (T13.11).
         self.core().frontier.segment(|_| {
@@ -249,6 +245,24 @@ impl<W: Tray> Dispatch<W> {
                 Ok(outcome)
             })
         })?
+    }
+
+    /// What `value` is as JSON that can be kept.
+    fn value_of<S: Serialize + ?Sized>(
+        &self,
+        entry: &str,
+        value: &S,
+    ) -> Result<serde_json::Value, TrayError> {
+        let kept = || {
+            let value = serde_json::to_value(value)?;
+            encode(&value)?;
+            Ok(value)
+        };
+        kept().map_err(|source| TrayError::Encode {
+            tray: self.tray.key().clone(),
+            entry: entry.to_owned(),
+            source,
+        })
     }
 
     fn recorded(

@@ -19,6 +19,9 @@ pub enum TrayError {
     /// The id within a map of trays is empty.
     #[error("the id of a tray in a map is not empty")]
     EmptyId,
+    /// The id within a map of trays has more than 1,024 bytes, of which not every store could make a key.
+    #[error("the id of a tray in a map has at most 1,024 bytes, and not {0}")]
+    LongId(usize),
     /// The tray is being closed, or is closed; open it anew (T14.2).
     #[error("tray {0} is closed; get it from its map again")]
     Closed(TrayKey),

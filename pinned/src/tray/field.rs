@@ -37,9 +37,9 @@ pub trait Field: Send + 'static {
     #[doc(hidden)]
     fn commit(&mut self);
 
-    /// The changes are taken back.
+    /// The changes are taken back. One that cannot be leaves a value that must not be written.
     #[doc(hidden)]
-    fn rollback(&mut self);
+    fn rollback(&mut self) -> Result<(), BoxError>;
 
     /// The item in hand was acknowledged: what was taken for it is gone (T6.4).
     #[doc(hidden)]
@@ -188,9 +188,45 @@ impl KeyedCount {
     }
 }
 
+/// How deep a value may be nested. What parses JSON stops at 128, with what stands around a value in its row; one that is
+/// deeper could be stored, and never be read again.
+const DEEPEST: usize = 120;
+
 /// The JSON text of a value.
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<EntryText, BoxError> {
-    Ok(serde_json::to_string(value)?.into())
+    let text = serde_json::to_string(value)?;
+    match is_too_deep(&text) {
+        true => Err(format!("it is nested more than {DEEPEST} deep").into()),
+        false => Ok(text.into()),
+    }
+}
+
+/// The same of a value that is read again. What is no finite number becomes `null`, which no number is made of.
+pub(crate) fn encode_kept<T: Serialize + DeserializeOwned>(
+    value: &T,
+) -> Result<EntryText, BoxError> {
+    let text = encode(value)?;
+    if text.contains("null") {
+        serde_json::from_str::<T>(&text)?;
+    }
+    Ok(text)
+}
+
+fn is_too_deep(json: &str) -> bool {
+    let (mut depth, mut inside, mut escaped) = (0_usize, false, false);
+    // So short a text cannot be.
+    json.len() > DEEPEST
+        && json.bytes().any(|byte| {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = inside,
+                b'"' => inside = !inside,
+                b'[' | b'{' if !inside => depth += 1,
+                b']' | b'}' if !inside => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth > DEEPEST
+        })
 }
 
 /// Whether two texts are the same JSON. Texts that were written alike are compared as they are; others have the same

@@ -19,7 +19,8 @@ use crate::error::BoxError;
 ///
 /// Every call is one segment: what it changes reaches the store together, and nobody else changes the tray in between.
 /// The closures run under the instance's lock: keep them short. They cannot wait, and within one its own tray is
-/// reached through the `&mut` it is given.
+/// reached through the `&mut` it is given. Other trays of the instance join the segment; those of another instance
+/// refuse, because no order would keep two instances from waiting for each other.
 pub struct TrayHandle<W: Tray> {
     core: Arc<Core<W>>,
 }

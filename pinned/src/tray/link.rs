@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::entries::{EntryText, Image};
-use crate::durability::{Frontier, TrayKey};
+use crate::durability::{Frontier, FrontierError, TrayKey};
 use crate::error::BoxError;
 
 /// The row of the durable fields that stand on an instance itself, beside the rows of its trays. Both names are
@@ -46,8 +46,12 @@ impl Link {
     }
 
     /// The new text of the entry, or that it is gone. A log that takes nothing any more has ended its instance already.
+    ///
+    /// # Panics
+    ///
+    /// Within a segment of another instance: memory would be ahead of what is stored.
     pub(crate) fn write(&self, entry: Option<EntryText>) {
-        let _ = self.row.frontier.segment(|segment| {
+        let written = self.row.frontier.segment(|segment| {
             let mut image = self.row.image.lock();
             image.set(self.name, entry);
             if image.is_changed() {
@@ -55,6 +59,11 @@ impl Link {
                 segment.stage(own_row(), Some(image.to_state()));
             }
         });
+        assert!(
+            !matches!(written, Err(FrontierError::WithinAnother)),
+            "the durable field {:?} was changed within a segment of another instance",
+            self.name
+        );
     }
 
     /// The value has no JSON form: the instance's memory is ahead of what can ever be stored.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::observable::{Cursor, Observable, ObservableError, ObservableView};
+use crate::observable::{Cursor, Observable, ObservableError, ObservableView, without_waiting};
 
 /// Shows each committed state of a field, op by op: what changed of it, at whatever depth, and nothing else.
 ///
@@ -28,7 +28,9 @@ impl Mirror {
         let followed = serde_json::to_value(value)
             .map_err(|error| error.to_string())
             .and_then(|value| {
-                follow(&self.0.cursor(), &shown, value).map_err(|error| error.to_string())
+                // Under the instance's lock, which a subscriber on another thread may be waiting for.
+                without_waiting(|| follow(&self.0.cursor(), &shown, value))
+                    .map_err(|error| error.to_string())
             });
         if let Err(error) = followed {
             tracing::error!(

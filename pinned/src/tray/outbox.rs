@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::entries::EntryText;
-use super::field::{Changes, DeclaredField, Field, Hydrated, Keepable, encode, same_json};
+use super::field::{
+    Changes, DeclaredField, Field, Hydrated, Keepable, encode, encode_kept, same_json,
+};
 use crate::error::BoxError;
 
 /// Remembers what is being sent to the outside, and how often that was tried, across crashes.
@@ -25,6 +27,8 @@ use crate::error::BoxError;
 pub struct PersistentOutbox<T> {
     record: Option<Sent<T>>,
     committed: Option<EntryText>,
+    /// The entry as it is to be, once it was asked for.
+    pending: Option<Option<EntryText>>,
     changed: bool,
 }
 
@@ -42,6 +46,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentOutbox<T> {
         Self {
             record: None,
             committed: None,
+            pending: None,
             changed: false,
         }
     }
@@ -102,28 +107,29 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentOutbo
         if !self.changed {
             return Ok(Changes::default());
         }
-        let entry = self.record.as_ref().map(encode).transpose()?;
+        let entry = self.record.as_ref().map(encode_kept).transpose()?;
+        self.pending = (entry != self.committed).then_some(entry);
         Ok(Changes {
-            entry: (entry != self.committed).then_some(entry),
+            entry: self.pending.clone(),
             ..Changes::default()
         })
     }
 
     fn commit(&mut self) {
-        if self.changed {
-            self.changed = false;
-            self.committed = self.record.as_ref().and_then(|sent| encode(sent).ok());
+        self.changed = false;
+        if let Some(entry) = self.pending.take() {
+            self.committed = entry;
         }
     }
 
-    fn rollback(&mut self) {
+    fn rollback(&mut self) -> Result<(), BoxError> {
+        self.pending = None;
         if self.changed {
+            let committed = self.committed.as_deref();
+            self.record = committed.map(serde_json::from_str).transpose()?;
             self.changed = false;
-            self.record = self
-                .committed
-                .as_deref()
-                .and_then(|text| serde_json::from_str(text).ok());
         }
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::entries::EntryText;
 use super::field::{
     Changes, DeclaredField, Field, Hydrated, InitialByDefault, InitialField, Keepable, encode,
-    same_json,
+    encode_kept, same_json,
 };
 use super::link::Link;
 use super::mirror::Mirror;
@@ -75,12 +75,20 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
     }
 
     /// Puts `value` in the place of the one before.
+    ///
+    /// # Panics
+    ///
+    /// On an instance, within a segment of another instance.
     pub fn set(&mut self, value: T) {
         self.value = value;
         self.touch();
     }
 
     /// Changes the value in place.
+    ///
+    /// # Panics
+    ///
+    /// As [`Persistent::set`].
     pub fn update<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
         // Before the change: should it panic, what it left half done is taken back with its segment.
         self.changed = true;
@@ -131,7 +139,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
     }
 
     fn entry(&self) -> Result<Option<EntryText>, BoxError> {
-        let text = encode(&self.value)?;
+        let text = encode_kept(&self.value)?;
         Ok((!same_json(&text, &self.absent)).then_some(text))
     }
 }
@@ -172,16 +180,16 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for Persistent<T> {
         }
     }
 
-    fn rollback(&mut self) {
+    fn rollback(&mut self) -> Result<(), BoxError> {
         self.pending = None;
         if self.changed {
+            self.value = match &self.committed {
+                Some(text) => serde_json::from_str(text)?,
+                None => (self.initial)(),
+            };
             self.changed = false;
-            let restored = self
-                .committed
-                .as_deref()
-                .and_then(|text| serde_json::from_str(text).ok());
-            self.value = restored.unwrap_or_else(self.initial);
         }
+        Ok(())
     }
 }
 

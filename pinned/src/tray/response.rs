@@ -6,8 +6,8 @@ use http::{HeaderValue, StatusCode, header};
 use super::error::TrayError;
 use crate::error::Chain;
 
-/// `{"detail": ..}`: 422 for an admission that was refused, 404 and 409 for a tray that is not there or not in that state,
-/// 503 for what is worth trying again, and 500, with a line in the log, for the rest.
+/// `{"detail": ..}`: 422 for an admission that was refused and an id that cannot be one, 404 and 409 for a tray that
+/// is not there or not in that state, 503 for what is worth trying again, and 500, with a line in the log, for the rest.
 impl IntoResponse for TrayError {
     fn into_response(self) -> Response {
         let status = match &self {
@@ -16,6 +16,7 @@ impl IntoResponse for TrayError {
                 return detail(StatusCode::UNPROCESSABLE_ENTITY, &refused.to_string());
             }
             Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::EmptyId | Self::LongId(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NotParked(_) | Self::Deleted(_) => StatusCode::CONFLICT,
             Self::Closed(_) | Self::Closing => StatusCode::SERVICE_UNAVAILABLE,
             _ => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::core::{Core, chunk_namespace};
+use super::core::{Core, chunk_namespace, is_chunk_of};
 use super::definition::Tray;
 use super::error::TrayError;
 use super::handle::TrayHandle;
@@ -175,8 +175,6 @@ impl<W: Tray> Core<W> {
         self.look(|state| state.value.fields(&mut |name, _| fields.push(name)))?;
         let mut chunks = Vec::new();
         for field in fields {
-            let filter = RowFilter::tray(chunk_namespace(&self.key, field));
-            let prefix = format!("{}/", self.key.tray_id);
             let has_chunks = self.look(|state| {
                 state
                     .image
@@ -184,6 +182,9 @@ impl<W: Tray> Core<W> {
                     .is_some_and(|entry| entry.starts_with('{') && entry.contains("\"chunks\""))
             })?;
             if has_chunks {
+                // What is on its way yet would be written after it was looked for.
+                self.frontier.wait().await?;
+                let filter = RowFilter::tray(chunk_namespace(&self.key, field));
                 let rows = self
                     .frontier
                     .store()
@@ -191,7 +192,7 @@ impl<W: Tray> Core<W> {
                     .await?;
                 let of_this = rows
                     .into_iter()
-                    .filter(|row| row.key.tray_id.starts_with(&prefix));
+                    .filter(|row| is_chunk_of(&self.key.tray_id, &row.key.tray_id));
                 chunks.extend(of_this.map(|row| row.key));
             }
         }

@@ -62,13 +62,13 @@ fn a_segment_that_is_taken_back_leaves_the_value_as_it_was() {
     value.set("kept".to_owned());
     entry(&mut value);
     value.set("lost".to_owned());
-    value.rollback();
+    value.rollback().unwrap();
     assert_eq!(&**value, "kept");
     assert_eq!(entry(&mut value), None);
     value.reset();
     entry(&mut value);
     value.set("lost".to_owned());
-    value.rollback();
+    value.rollback().unwrap();
     assert_eq!(&**value, "");
 }
 
@@ -127,7 +127,7 @@ fn those_who_watch_a_field_see_what_stands_and_not_what_was_taken_back() {
     entry(&mut value);
     assert_eq!(view.get().unwrap(), [1]);
     value.update(|list| list.push(2));
-    value.rollback();
+    value.rollback().unwrap();
     assert_eq!(view.get().unwrap(), [1]);
     assert!(view.at(0).set(3).is_err());
 }
@@ -142,7 +142,25 @@ fn a_change_that_panics_half_way_is_taken_back() {
         })
     });
     std::panic::catch_unwind(change).expect_err("it panicked");
-    value.rollback();
+    value.rollback().unwrap();
     assert_eq!(*value, [1]);
     assert_eq!(entry(&mut value), None);
+}
+
+#[test]
+fn a_float_comes_back_as_it_was_to_its_last_bit() {
+    // T4.4
+    let mut bits = 0x1234_5678_9abc_def1_u64;
+    for _ in 0..20_000 {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let number = f64::from_bits(bits);
+        if number.is_finite() {
+            let mut value = Persistent::declared(|| 0.0_f64);
+            value.set(number);
+            let stored = entry(&mut value).flatten().unwrap();
+            let mut again = Persistent::declared(|| 0.0_f64);
+            again.hydrate(Some(&raw(&stored))).unwrap();
+            assert_eq!(again.to_bits(), number.to_bits(), "{stored}");
+        }
+    }
 }

@@ -16,6 +16,10 @@ use super::settings::SINGLE_ID;
 use crate::domain::until;
 use crate::durability::{Frontier, Row, RowFilter, RowState, StoreError, TrayKey};
 
+/// In bytes. With an instance's id and the number of a chunk it fits into an index entry of PostgreSQL, which refuses
+/// longer ones only when the row is written: the instance would have to end.
+const LONGEST_ID: usize = 1_024;
+
 /// The trays of one activation.
 pub(crate) struct Trays {
     frontier: Frontier,
@@ -100,6 +104,9 @@ impl Trays {
     ) -> Result<Arc<Core<W>>, TrayError> {
         if id.is_empty() {
             return Err(TrayError::EmptyId);
+        }
+        if id.len() > LONGEST_ID {
+            return Err(TrayError::LongId(id.len()));
         }
         let live = self.live(&TrayKey::new(name, id), absent).await?;
         live.into_any()

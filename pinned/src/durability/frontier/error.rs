@@ -24,7 +24,8 @@ pub enum FrontierFailure {
 
 /// The durable log of an instance confirms nothing (any more).
 ///
-/// As a response it is 503 with the outcome unknown: what was enlisted may or may not be durable (D15.4).
+/// As a response it is 503 with the outcome unknown: what was enlisted may or may not be durable (D15.4);
+/// [`FrontierError::WithinAnother`] is 500.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrontierError {
@@ -37,14 +38,18 @@ pub enum FrontierError {
     /// The instance has ended.
     #[error("this instance has ended")]
     Closed,
+    /// The call came from within a segment of another instance, whose lock would be held meanwhile: two that did so
+    /// towards each other would wait for each other for ever. Nothing was changed.
+    #[error("this thread is in the middle of a segment of another instance")]
+    WithinAnother,
 }
 
 impl FrontierError {
-    /// What failed; `None` when the instance has just ended.
+    /// What failed; `None` when nothing has.
     pub fn failure(&self) -> Option<&FrontierFailure> {
         match self {
             Self::Failed(failure) | Self::Poisoned(failure) => Some(failure),
-            Self::Closed => None,
+            Self::Closed | Self::WithinAnother => None,
         }
     }
 
@@ -59,6 +64,10 @@ impl FrontierError {
 
 impl IntoResponse for FrontierError {
     fn into_response(self) -> Response {
+        if matches!(self, Self::WithinAnother) {
+            tracing::error!(target: "pinned::durability", error = %self, "a request was programmed to wait in a circle");
+            return crate::api::refusal::internal_error();
+        }
         let detail =
             "the outcome is unknown: durable effects of this request could not be confirmed";
         let body = axum::Json(serde_json::json!({ "detail": detail }));

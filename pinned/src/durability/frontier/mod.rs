@@ -135,7 +135,8 @@ impl Frontier {
     ///
     /// # Errors
     ///
-    /// [`FrontierError`]: the log has failed or is closed. `changes` does not run.
+    /// [`FrontierError`]: the log has failed or is closed, or this is within a segment of another instance. `changes` does
+    /// not run.
     pub fn atomic<R>(&self, changes: impl FnOnce() -> R) -> Result<R, FrontierError> {
         self.segment(|_| changes())
     }
@@ -187,6 +188,11 @@ impl Frontier {
 
     pub(crate) fn store(&self) -> &Arc<dyn StateStore> {
         &self.shared.store
+    }
+
+    /// Whether both are the log of one activation.
+    pub(crate) fn is_same_log(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// Later operations, those enlisted already among them, carry `epoch` (D18.3). It never moves down.

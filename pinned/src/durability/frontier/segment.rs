@@ -1,5 +1,6 @@
 //! Segments: what changes together.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -20,8 +21,37 @@ const TORN: &str = "changes that belong together were cut short by a panic";
 pub(crate) struct Segment<'a> {
     shared: &'a Arc<Shared>,
     log: ReentrantMutexGuard<'a, LogCell>,
+    inside: Inside,
     /// What had been enlisted before the outermost segment; `None` within it.
     before: Option<u64>,
+}
+
+thread_local! {
+    /// The log whose lock this thread holds while code of the user's runs; 0 for none.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// This thread is within a segment. Their locks have no order among each other, so one is never held while another is
+/// waited for.
+struct Inside {
+    before: usize,
+}
+
+impl Inside {
+    fn enter(shared: &Arc<Shared>) -> Result<Self, FrontierError> {
+        let (this, before) = (Arc::as_ptr(shared).addr(), INSIDE.get());
+        if before != 0 && before != this {
+            return Err(FrontierError::WithinAnother);
+        }
+        INSIDE.set(this);
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.before);
+    }
 }
 
 impl Frontier {
@@ -30,12 +60,14 @@ impl Frontier {
         &self,
         changes: impl FnOnce(&Segment<'_>) -> R,
     ) -> Result<R, FrontierError> {
+        let inside = Inside::enter(&self.shared)?;
         let log = self.shared.log.lock();
         log.check()?;
         let segment = Segment {
             shared: &self.shared,
             before: log.enter(),
             log,
+            inside,
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| changes(&segment)));
         segment.end(outcome.is_err());
@@ -45,9 +77,10 @@ impl Frontier {
 
 impl Frontier {
     /// Runs `look` under the segment's lock, without being able to change anything.
-    pub(crate) fn locked<R>(&self, look: impl FnOnce() -> R) -> R {
+    pub(crate) fn locked<R>(&self, look: impl FnOnce() -> R) -> Result<R, FrontierError> {
+        let _inside = Inside::enter(&self.shared)?;
         let _log = self.shared.log.lock();
-        look()
+        Ok(look())
     }
 }
 
@@ -81,6 +114,7 @@ impl Segment<'_> {
         };
         let start = self.log.leave(self.shared.batches);
         drop(self.log);
+        drop(self.inside);
         self.shared.failed(failed);
         if start {
             self.shared.start_flusher();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::options::SqliteOptions;
+use super::place::Place;
 use super::schema;
 use crate::durability::StoreError;
 use crate::error::BoxError;
@@ -38,8 +39,8 @@ pub(super) fn error(path: &Path, problem: &'static str, source: Option<BoxError>
     })
 }
 
-/// Opens the file of `options`, and says where it is, whatever links led there.
-pub(super) fn open(options: &SqliteOptions) -> Result<(Connection, PathBuf), StoreError> {
+/// Opens the file of `options`, and says where it is.
+pub(super) fn open(options: &SqliteOptions) -> Result<(Connection, Place), StoreError> {
     let path = make(&options.path)?;
     // Without `SQLITE_OPEN_URI`: a path is a path. Without a mutex: one thread uses the connection.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -52,7 +53,9 @@ pub(super) fn open(options: &SqliteOptions) -> Result<(Connection, PathBuf), Sto
         Failure::Sqlite(cause) => error(&path, "cannot be used", Some(cause.into())),
         Failure::Refused(error) => error,
     })?;
-    Ok((connection, path))
+    let place =
+        Place::of(&path).map_err(|cause| error(&path, "cannot be found", Some(cause.into())))?;
+    Ok((connection, place))
 }
 
 enum Failure {

@@ -9,6 +9,7 @@ mod file;
 mod job;
 mod lock;
 mod options;
+mod place;
 mod queue;
 mod schema;
 mod store;

@@ -30,6 +30,9 @@ const LONGEST_DOC: usize = 900_000_000;
 /// transaction whatever came in while it was busy with the one before: many instances that write at once cost hardly
 /// more flushes than one.
 ///
+/// A file that is removed or replaced while it is open makes every operation fail from then on: nobody would find what is
+/// written to it.
+///
 /// Several stores, in one process or in several, may have the same file open and are fenced against each other.
 /// Beside the file there are its `-wal` and `-shm`, and a `.lock` where a worker without a control plane holds the
 /// store for itself.
@@ -80,9 +83,10 @@ impl SqliteStore {
     }
 
     pub(super) fn with(options: SqliteOptions) -> Result<Self, StoreError> {
-        let (connection, path) = file::open(&options)?;
+        let (connection, place) = file::open(&options)?;
+        let path = place.path().to_owned();
         let queue = Arc::new(Queue::default());
-        let tables = Tables::new(connection, options.env, options.hostname);
+        let tables = Tables::new(connection, place, options.env, options.hostname);
         let thread = writer::start(Arc::clone(&queue), tables).map_err(StoreError::failed)?;
         Ok(Self(Arc::new(Shared {
             path,

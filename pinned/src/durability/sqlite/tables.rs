@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::place::Place;
 use super::schema::{self, Checked};
 use crate::durability::{
     Claim, Doc, FenceLost, InstanceKey, Row, RowFilter, RowOp, RowState, StoreError, TrayKey,
@@ -38,14 +39,16 @@ const MARKED_AFTER: &str = "SELECT DISTINCT ns, id FROM pinned_tray_index
 /// The tables of a store, as one of its transactions sees them.
 pub(super) struct Tables {
     connection: Connection,
+    place: Place,
     env: String,
     hostname: String,
 }
 
 impl Tables {
-    pub(super) fn new(connection: Connection, env: String, hostname: String) -> Self {
+    pub(super) fn new(connection: Connection, place: Place, env: String, hostname: String) -> Self {
         Self {
             connection,
+            place,
             env,
             hostname,
         }
@@ -58,7 +61,8 @@ impl Tables {
 
     /// What came before is durable from here on.
     pub(super) fn commit(&self) -> rusqlite::Result<()> {
-        self.run("COMMIT")
+        self.run("COMMIT")?;
+        self.place.check()
     }
 
     /// Leaves no transaction open; after some failures there is none any more.

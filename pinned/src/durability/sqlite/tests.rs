@@ -1,6 +1,7 @@
 //! What needs a hand in the file, or in the thread's work.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -215,9 +216,9 @@ async fn a_row_that_somebody_damaged_is_an_error_of_its_own() {
 /// A thread on a file that may grow by a few pages only, with all of `jobs` in its first group.
 fn on_a_full_disk(folder: &TempDir, jobs: Vec<Box<dyn Job>>) {
     let options = SqliteOptions::new(&folder.path().join("pinned.db"));
-    let (connection, path) = file::open(&options).expect("the file");
+    let (connection, place) = file::open(&options).expect("the file");
     connection.execute_batch("BEGIN").expect("a transaction");
-    super::schema::create(&connection, &path)
+    super::schema::create(&connection, place.path())
         .expect("tables")
         .expect("tables");
     connection
@@ -227,7 +228,7 @@ fn on_a_full_disk(folder: &TempDir, jobs: Vec<Box<dyn Job>>) {
     for job in jobs {
         queue.push(job);
     }
-    let tables = Tables::new(connection, options.env, options.hostname);
+    let tables = Tables::new(connection, place, options.env, options.hostname);
     let thread = writer::start(Arc::clone(&queue), tables).expect("the thread");
     queue.close();
     thread.join().expect("its end");
@@ -285,4 +286,39 @@ async fn what_was_dropped_before_it_was_begun_is_passed_over() {
             .len(),
         1
     );
+}
+
+#[tokio::test]
+async fn nothing_is_confirmed_that_is_not_where_it_will_be_looked_for() {
+    type Damage = fn(&Path);
+    let cases: [(&str, Damage); 4] = [
+        ("removed or replaced", |path| {
+            fs::remove_file(path).expect("removed");
+        }),
+        ("removed or replaced", |path| {
+            fs::rename(path, path.with_extension("old")).expect("moved away");
+        }),
+        ("removed or replaced", |path| {
+            let other = path.with_extension("other");
+            fs::copy(path, &other).expect("copied");
+            fs::rename(other, path).expect("replaced");
+        }),
+        ("write-ahead log was removed", |path| {
+            fs::remove_file(path.with_extension("db-wal")).expect("removed");
+        }),
+    ];
+    for (expected, damage) in cases {
+        let folder = folder();
+        let path = folder.path().join("odd name\u{e9} %20?#.db");
+        let store = SqliteStore::open(&path).expect("the store");
+        store.setup().await.expect("setup");
+        let set = || store.set_tray(claim("blue", 1), work(), true, Doc::empty());
+        set().await.expect("set");
+        damage(&path);
+        let refused = chain(&set().await.expect_err(expected));
+        assert!(refused.contains(expected), "{refused}");
+        // What is read is not what the next process would read.
+        let read = store.get_tray(claim("blue", 1), work());
+        read.await.expect_err(expected);
+    }
 }

@@ -119,13 +119,14 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentQueue
         }
     }
 
-    fn rollback(&mut self) {
+    fn rollback(&mut self) -> Result<(), BoxError> {
         self.refused = None;
         self.keyed = None;
         if self.changed {
+            self.undo_all()?;
             self.changed = false;
-            self.undo_all();
         }
+        Ok(())
     }
 
     fn commit_takes(&mut self) {

@@ -1,12 +1,15 @@
 //! One entry of a queue.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::error::BoxError;
 use crate::tray::entries::EntryText;
-use crate::tray::field::encode;
+use crate::tray::field::{encode, encode_kept};
 use crate::tray::key::Key;
 
 /// The member of a queued object that holds the key it was admitted under (T2.3).
@@ -86,29 +89,28 @@ impl Held {
     }
 }
 
-fn render<T: Serialize>(value: &T, key: Option<&Key>) -> Result<EntryText, BoxError> {
-    let text = encode(value)?;
+fn render<T: Serialize + DeserializeOwned>(
+    value: &T,
+    key: Option<&Key>,
+) -> Result<EntryText, BoxError> {
+    let text = encode_kept(value)?;
+    let has_key =
+        || format!("an entry of a queue has a member `{ADMIT}`, which is reserved").into();
     let Some(key) = key else {
-        return match may_hold_key(&text) && tagged(&text)?.contains_key(ADMIT) {
-            true => {
-                Err(format!("an entry of a queue has a member `{ADMIT}`, which is reserved").into())
-            }
+        return match may_hold_key(&text) && members(&text)?.contains_key(ADMIT) {
+            true => Err(has_key()),
             false => Ok(text),
         };
     };
     if !text.starts_with('{') {
         return Err("an entry that is admitted under a key is a JSON object".into());
     }
-    let mut object = tagged(&text)?;
-    if object
-        .insert(ADMIT.to_owned(), key.as_value().clone())
-        .is_some()
-    {
-        return Err(
-            format!("an entry of a queue has a member `{ADMIT}`, which is reserved").into(),
-        );
+    let mut members = members(&text)?;
+    let key = serde_json::value::to_raw_value(key.as_value())?;
+    match members.insert(ADMIT.to_owned(), key) {
+        Some(_) => Err(has_key()),
+        None => encode(&members),
     }
-    encode(&object)
 }
 
 /// Whether the text may be an object with the reserved member; mostly it cannot, and need not be looked at.
@@ -116,15 +118,17 @@ fn may_hold_key(text: &str) -> bool {
     text.starts_with('{') && text.contains(ADMIT)
 }
 
-fn tagged(text: &str) -> Result<Map<String, Value>, BoxError> {
+/// The members as they are written: a number need not be one that a [`Value`] holds.
+fn members(text: &str) -> Result<BTreeMap<String, Box<RawValue>>, BoxError> {
     Ok(serde_json::from_str(text)?)
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<(T, Option<Key>), BoxError> {
     if may_hold_key(text) {
-        let mut object = tagged(text)?;
-        if let Some(key) = object.remove(ADMIT) {
-            let value = serde_json::from_value(Value::Object(object))?;
+        let mut members = members(text)?;
+        if let Some(key) = members.remove(ADMIT) {
+            let value = serde_json::from_str(&serde_json::to_string(&members)?)?;
+            let key: Value = serde_json::from_str(key.get())?;
             return Ok((value, Some(Key::from(key))));
         }
     }

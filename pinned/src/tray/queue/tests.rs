@@ -184,7 +184,7 @@ fn a_reserved_member_or_a_value_without_json_fails_the_segment() {
     let mut queue = PersistentQueue::declared();
     queue.push(json!({"~admit": 1}));
     queue.changes().unwrap_err();
-    queue.rollback();
+    queue.rollback().unwrap();
     assert!(queue.is_empty());
     queue.begin_keyed(&KeyedAdmission {
         key: Key::from(json!(1)),
@@ -192,7 +192,7 @@ fn a_reserved_member_or_a_value_without_json_fails_the_segment() {
     });
     queue.push(json!([1]));
     queue.changes().unwrap_err();
-    queue.rollback();
+    queue.rollback().unwrap();
     assert!(queue.is_empty() && queue.changes().unwrap().entry.is_none());
 }
 
@@ -347,7 +347,7 @@ proptest! {
                     committed = model.clone();
                 }
                 Op::RollBack => {
-                    queue.rollback();
+                    queue.rollback().unwrap();
                     model = committed.clone();
                 }
                 Op::Reopen => {
@@ -370,4 +370,30 @@ proptest! {
         let named = queue.layout.lens.len();
         prop_assert_eq!(disk.chunks.len(), named, "no chunk is left behind");
     }
+}
+
+#[test]
+fn an_entry_is_the_same_with_a_key_and_without() {
+    // T13.7: whatever its numbers are.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Wide {
+        z: u128,
+        a: f64,
+    }
+    let wide = Wide {
+        z: u128::MAX,
+        a: 0.1,
+    };
+    let (mut disk, mut queue) = (Disk::default(), PersistentQueue::declared());
+    queue.begin_keyed(&KeyedAdmission {
+        key: Key::from(json!({"b": [1]})),
+        ignored: false,
+    });
+    queue.push(wide.clone());
+    queue.end_keyed();
+    disk.commit(&mut queue);
+    let stored = r#"[{"a":0.1,"z":340282366920938463463374607431768211455,"~admit":{"b":[1]}}]"#;
+    assert_eq!(disk.entry.as_deref(), Some(stored));
+    let mut again = disk.open::<Wide>();
+    assert_eq!(again.source_next().unwrap(), Some(wide));
 }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::PersistentQueue;
 use super::item::{Held, Item};
 use super::layout::LayoutUndo;
+use crate::error::BoxError;
 
 /// What a segment did to a queue, newest last.
 pub(super) struct Undo<T> {
@@ -83,7 +84,8 @@ impl<T> Undo<T> {
 }
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
-    pub(super) fn undo_all(&mut self) {
+    /// What was removed is made again of its text: its type may not accept what it wrote itself.
+    pub(super) fn undo_all(&mut self) -> Result<(), BoxError> {
         while let Some(step) = self.undo.steps.pop() {
             match step {
                 Step::PushedBack => {
@@ -93,26 +95,20 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
                     self.items.pop_front();
                 }
                 Step::PoppedFront(held) => {
-                    self.items.extend_front_with(held);
+                    self.items.push_front(Item::returned(held)?);
                 }
                 Step::Removed(index, held) => {
-                    // Its text was written by its value, or had made one when the tray opened.
-                    if let Ok(item) = Item::returned(held) {
-                        self.items.insert(index, item);
-                    }
+                    self.items.insert(index, Item::returned(held)?);
                 }
                 Step::Replaced(index, held) => {
-                    if let (Ok(item), Some(slot)) =
-                        (Item::returned(held), self.items.get_mut(index))
-                    {
+                    let item = Item::returned(held)?;
+                    if let Some(slot) = self.items.get_mut(index) {
                         *slot = item;
                     }
                 }
                 Step::Assigned(before) => {
-                    self.items = before
-                        .into_iter()
-                        .filter_map(|held| Item::returned(held).ok())
-                        .collect();
+                    let before = before.into_iter().map(Item::returned);
+                    self.items = before.collect::<Result<_, _>>()?;
                 }
                 Step::Took => {
                     self.taken.pop_back();
@@ -122,17 +118,6 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
             }
         }
         self.undo.layout.restore(&mut self.layout);
-    }
-}
-
-trait ExtendFront {
-    fn extend_front_with(&mut self, held: Held);
-}
-
-impl<T: Serialize + DeserializeOwned> ExtendFront for VecDeque<Item<T>> {
-    fn extend_front_with(&mut self, held: Held) {
-        if let Ok(item) = Item::returned(held) {
-            self.push_front(item);
-        }
+        Ok(())
     }
 }

@@ -160,3 +160,38 @@ async fn a_long_queue_goes_with_its_tray() {
     assert_eq!(rows(), 2);
     assert_eq!(world.script.seen().len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_long_queue_goes_with_its_tray_and_takes_nothing_of_another_along() {
+    // T15.4: the ids begin alike, and `/` is a character like any other.
+    let world = world().await;
+    let rooms = world.rooms().await;
+    let ids = ["x", "x/y", "x/0000000000000000", "x/", "xy"];
+    for id in ids {
+        let room = rooms.get_or_create(id).await.unwrap();
+        let words = (0..200).map(|n| n.to_string());
+        room.update(|room| room.words.extend(words)).unwrap();
+    }
+    settle().await;
+    let room = rooms.get_or_create("x").await.unwrap();
+    // Of its chunks some are on their way to the store yet.
+    let gate = world.shelf.hold("set rooms~words/x/");
+    room.update(|room| room.words.extend((0..200).map(|n| n.to_string())))
+        .unwrap();
+    let _ = room.delete().unwrap();
+    settle().await;
+    gate.open();
+    room.deleted().await;
+
+    assert!(world.keys().iter().all(|row| {
+        let of_x = row.strip_prefix("rooms~words/x/");
+        of_x.is_none_or(|rest| rest.contains('/'))
+    }));
+    world.abort().await;
+    let rooms = world.rooms().await;
+    for id in &ids[1..] {
+        let room = rooms.get(id).await.expect(id);
+        assert_eq!(room.read(|room| room.words.len()).unwrap(), 200, "{id}");
+    }
+    assert!(matches!(rooms.get("x").await, Err(TrayError::NotFound(_))));
+}

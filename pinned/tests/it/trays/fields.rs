@@ -79,6 +79,48 @@ async fn every_state_of_the_row_on_the_way_reads_as_one_that_was() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_subscriber_on_another_thread_may_ask_for_the_tray_that_is_being_changed() {
+    // O7.2, T5.6: the field is mounted in an observable that others change too.
+    #[derive(serde::Serialize)]
+    struct Shown {
+        done: pinned::observable::ObservableView<u64>,
+        by: u64,
+    }
+    let world = world().await;
+    let work = world.work().await;
+    let done = work.update(|work| work.done.observe()).unwrap().unwrap();
+    let shown = pinned::Observable::new(Shown { done, by: 0 }).unwrap();
+    let (entered, is_within) = std::sync::mpsc::channel();
+    let (changing, is_changing) = std::sync::mpsc::channel();
+    let is_changing = parking_lot::Mutex::new(is_changing);
+    let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let subscriber = {
+        let (work, seen) = (work.clone(), std::sync::Arc::clone(&seen));
+        move |op: &pinned::observable::Op| {
+            if op.path == ["by".into()] {
+                entered.send(()).unwrap();
+                is_changing.lock().recv().unwrap();
+            }
+            let done = work.read(|work| *work.done).unwrap();
+            seen.lock().push((op.value.clone(), done));
+        }
+    };
+    let _subscription = shown.subscribe(subscriber);
+    let other = std::thread::spawn(move || shown.at("by").set(1).unwrap());
+    is_within.recv().unwrap();
+    work.update(|work| {
+        work.done.set(7);
+        // It asks for the lock that is held here.
+        changing.send(()).unwrap();
+    })
+    .unwrap();
+    other.join().unwrap();
+    let by = Some(serde_json::json!(1));
+    let done = Some(serde_json::json!(7));
+    assert_eq!(*seen.lock(), [(by, 7), (done, 7)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_taken_for_an_item_comes_back_with_it_and_goes_with_its_acknowledgement() {
     // T6.1, T6.4, T6.5, T6.6, T6.7, edge case 15
     let world = world().await;

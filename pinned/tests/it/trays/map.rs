@@ -1,5 +1,7 @@
 //! Maps of trays: T1.1, T1.8.
 
+use pinned::TrayError;
+
 use super::world;
 use crate::app::settle;
 
@@ -53,4 +55,23 @@ async fn the_same_tray_is_handed_out_to_everybody() {
     one.update(|room| room.memory.push(1)).unwrap();
     assert_eq!(other.read(|room| room.memory.clone()).unwrap(), [1]);
     assert_eq!((one.key(), one.id()), (other.key(), "x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_as_long_as_every_store_can_keep() {
+    // T1.8: it may come from a client, and a store that refuses its row would end the instance.
+    let world = world().await;
+    let rooms = world.rooms().await;
+    let (longest, longer) = ("\u{e9}".repeat(512), "x".repeat(1_025));
+    rooms.get_or_create(&longest).await.expect("it fits");
+    for refused in [
+        rooms.get_or_create(&longer).await.map(drop),
+        rooms.get(&longer).await.map(drop),
+        rooms.delete(&longer).await.map(drop),
+        rooms.admit(&longer, |_| ()).await.map(drop),
+    ] {
+        assert!(matches!(refused, Err(TrayError::LongId(1_025))));
+    }
+    settle().await;
+    assert!(!world.is_gone());
 }

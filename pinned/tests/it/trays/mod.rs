@@ -37,6 +37,7 @@ mod script;
 mod store;
 mod threads;
 mod timeouts;
+mod unreadable;
 
 use pinned::durability::{Claim, Doc, InstanceKey, StateStore, TrayKey};
 use pinned::{Instance, PinnedHost, PinnedWorker, TrayHandle, TrayMap};
@@ -124,6 +125,12 @@ impl World {
 
     fn row(&self, tray: &str, id: &str) -> Option<(bool, String)> {
         row(&self.shelf, tray, id)
+    }
+
+    /// Every row of the instance, by its tray's name and its id.
+    fn keys(&self) -> Vec<String> {
+        let rows = self.shelf.rows.rows(&InstanceKey::new("/lanes", "a"));
+        rows.iter().map(|row| row.key.to_string()).collect()
     }
 
     /// Ends the instance as a crash does, as far as its rows can tell: nothing is acknowledged.

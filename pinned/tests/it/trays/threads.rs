@@ -1,14 +1,16 @@
 //! Admissions from many threads: T10.5, T9.1, T13.1.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pinned::durability::FrontierError;
 use pinned::{
     BoxError, Dispatch, HostOptions, Instance, PersistentQueue, PinnedHost, PinnedWorker, Tray,
-    pinned_api,
+    TrayError, pinned_api,
 };
 use serde::{Deserialize, Serialize};
 
@@ -203,4 +205,51 @@ async fn openings_that_end_at_one_moment_leave_nothing_for_the_close_to_wait_for
         pass(1).await;
     }
     panic!("the close waits for an opening");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_segment_of_one_instance_does_not_wait_for_another() {
+    // Two that did so towards each other, on two threads, would hold each other up for ever.
+    let app = App::start(
+        PinnedWorker::builder()
+            .host::<Desk>("/desks")
+            .state(Handled::default())
+            .store(Shelf::new()),
+    )
+    .await;
+    let host = app.worker.hosted::<Desk>().expect("mounted");
+    let (one, other) = (host.instance("a").await, host.instance("b").await);
+    let (one, other) = (one.expect("live"), other.expect("live"));
+    let notes = one.tray(Desk::NOTES).await.expect("open");
+    let elsewhere = other.tray(Desk::NOTES).await.expect("open");
+    let pile = one.trays(Desk::PILES).expect("a store");
+    let pile = pile.get_or_create("x").await.expect("open");
+    let is_refused = |outcome| {
+        let within = FrontierError::WithinAnother;
+        matches!(outcome, Err(TrayError::Frontier(error)) if error.to_string() == within.to_string())
+    };
+    let look = || {
+        assert!(is_refused(elsewhere.kick().map(drop)));
+        assert!(is_refused(elsewhere.read(|_| ())));
+        assert!(
+            other
+                .context()
+                .frontier()
+                .expect("a store")
+                .atomic(|| ())
+                .is_err()
+        );
+        // Another tray of the same instance joins.
+        pile.update(|_| ()).expect("the same lock");
+        notes.key();
+    };
+    notes.update(|_| look()).expect("open");
+    notes.read(|_| look()).expect("open");
+    let frontier = one.context().frontier().expect("a store");
+    frontier.atomic(look).expect("open");
+    let panics = AssertUnwindSafe(|| notes.update::<()>(|_| panic!("half way")));
+    catch_unwind(panics).expect_err("it panicked");
+    // Nothing of it is left.
+    elsewhere.kick().expect("open").await.expect("durable");
+    notes.kick().expect("open").await.expect("durable");
 }

@@ -218,3 +218,28 @@ async fn a_failed_admission_leaves_nothing_and_has_no_receipt() {
     );
     assert_eq!(world.row("sink"), (false, "{}".to_owned()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tray_of_another_instance_is_no_target() {
+    // T13.4: it has another log, and would be looked for in this one.
+    let world = world().await;
+    let host = world.app.worker.hosted::<Hub>().expect("mounted");
+    let foreign = host.instance("b").await.expect("live");
+    let foreign = foreign.tray(Hub::SINK).await.expect("open");
+    world.script.relays({
+        let foreign = foreign.clone();
+        move |_this, job, dispatch| {
+            let foreign = foreign.clone();
+            async move {
+                let refused = dispatch.admit_once(1, &foreign, |sink| sink.queue.push(job));
+                assert!(matches!(refused, Err(TrayError::Keyed(_))), "{refused:?}");
+                Ok(())
+            }
+        }
+    });
+    world.send(1).await;
+    settle().await;
+    assert_eq!(world.script.deliveries(), [(1, 1)]);
+    assert_eq!(world.row("relay"), (false, "{}".to_owned()));
+    assert!(foreign.read(|sink| sink.log.is_empty()).expect("open"));
+}
