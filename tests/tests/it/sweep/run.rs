@@ -447,7 +447,7 @@ impl fmt::Display for Failure {
             Self::Simulation(failure) => failure.fmt(f),
             Self::Broken(violations) => {
                 let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
-                f.write_str(&violations.join("\n  "))
+                write!(f, "\n  {}", violations.join("\n  "))
             }
         }
     }
