@@ -11,7 +11,8 @@ use pinned_testing::sim::Sim;
 
 use super::image::{RowImage, name};
 use super::plan::{Lane, Plan};
-use super::run::{Cut, Failure, Scene};
+use super::run::Failure;
+use super::scene::{Cut, Scene};
 
 const SEED: u64 = 3;
 const ITEM: u64 = 1;
