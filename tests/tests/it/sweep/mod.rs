@@ -106,5 +106,11 @@ fn replay() {
             Err(failure) => println!("run {plan}: {failure}"),
         }
     }
-    assert_eq!(run::traced(&plan), (outcome, trace), "a run replays");
+    let (again, retrace) = run::traced(&plan);
+    assert_eq!(again, outcome, "a run replays");
+    let differ = trace.iter().zip(&retrace).find(|(one, other)| one != other);
+    assert!(
+        differ.is_none() && trace.len() == retrace.len(),
+        "a run replays: {differ:?}"
+    );
 }

@@ -1,11 +1,12 @@
 //! What the client asks of the instance in a run.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::StatusCode;
 use pinned::durability::{Claim, Doc, RowFilter, StateStore, StoreError, StoreFuture, TrayKey};
-use pinned_testing::sim::{NodeError, StoreFailed};
+use pinned_testing::sim::StoreFailed;
 use pinned_testing::{TestClient, TestResponse};
 
 use super::image::{Name, instance, name};
@@ -13,9 +14,11 @@ use super::scene::{Cut, Scene};
 
 /// How long a request, an activation and a drain may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same where an instance may have to be placed anew before it answers.
+const BRIEFLY: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How often an instance whose placement was handed back is placed anew, in a run with faults.
-const PLACEMENTS: u32 = 20;
+const PLACEMENTS: u32 = 100;
 
 impl Scene {
     pub(super) async fn wake(&mut self) -> Result<(), Cut> {
@@ -111,6 +114,7 @@ impl Scene {
             let what = format!("{path} was answered with {}", answer.status());
             return Err(self.fault("S4.8", what));
         }
+        self.refused.fetch_or(!accepted, Ordering::AcqRel);
         Ok(accepted)
     }
 
@@ -121,7 +125,10 @@ impl Scene {
             domain.timeout(PATIENCE, client.post(url).send()).await
         });
         match answer.await? {
-            Ok(answer) => Ok(answer),
+            Ok(answer) => {
+                self.sim.note(format!("{path} -> {}", answer.status()));
+                Ok(answer)
+            }
             Err(_elapsed) => Err(self.fault("S5.28", format!("{path} is not answered"))),
         }
     }
@@ -135,7 +142,8 @@ impl Scene {
     ) -> Result<(), Cut> {
         let mut placements = 0;
         loop {
-            let until = self.sim.elapsed() + PATIENCE;
+            let patience = if self.faulty { BRIEFLY } else { PATIENCE };
+            let until = self.sim.elapsed() + patience;
             while self.sim.elapsed() < until {
                 let answer = self.send(path).await?;
                 if done(answer).await {
@@ -151,11 +159,7 @@ impl Scene {
                 return Err(self.fault(number, format!("{path} never came to its end: {rows}")));
             }
             placements += 1;
-            self.note_faults();
-            match self.node.stop().await {
-                Err(NodeError::Crashed(_)) => return Err(Cut::Crashed),
-                _unclean => self.start().await?,
-            }
+            self.place_anew().await?;
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -48,6 +49,10 @@ pub(super) struct Scene {
     faults: usize,
     pub(super) faulty: bool,
     pub(super) scratch_due: bool,
+    /// The keyed lanes that were at work when this life began.
+    marked: BTreeSet<String>,
+    /// A request was refused: in a run with faults the instance may have to be placed anew.
+    pub(super) refused: AtomicBool,
 }
 
 impl Scene {
@@ -88,6 +93,8 @@ impl Scene {
             faults: 0,
             faulty: plan.faults,
             scratch_due: false,
+            marked: BTreeSet::new(),
+            refused: AtomicBool::new(false),
         }
     }
 
@@ -123,28 +130,33 @@ impl Scene {
         self.scratch_due = true;
         let answer = self.send("/scratch/put").await?;
         self.accepted("/scratch/put", &answer)?;
+        self.place_if_refused().await?;
         self.admit("work", "~", 1).await?;
         self.bump().await?;
+        self.place_if_refused().await?;
         // At one time: what one instance does is one log, so one after the other they would hardly ever overlap.
         self.admit_all(&[("kwork", "k1", 101), ("work", "~", 2), ("kwork", "k2", 102)])
             .await?;
+        self.place_if_refused().await?;
         self.bump().await?;
+        self.place_if_refused().await?;
         self.admit_all(&[("kwork", "k1", 103), ("work", "~", 3)])
             .await?;
+        self.place_if_refused().await?;
         self.admit("relay", "~", 201).await?;
         self.admit("relay", "~", 202).await?;
+        self.place_if_refused().await?;
         self.drop_scratch().await?;
         self.finish().await
     }
 
     async fn recover(&mut self) -> Result<(), Cut> {
-        let marked = self.marked_lanes();
         self.recoveries += 1;
         self.start().await?;
         self.wake().await?;
         let opened = self.opened();
-        if opened != marked {
-            let what = format!("{opened:?} came back of the marked {marked:?}");
+        if opened != self.marked {
+            let what = format!("{opened:?} came back of the marked {:?}", self.marked);
             return Err(self.fault("S5.26", what));
         }
         self.both_resurrected |= opened.len() == 2;
@@ -154,6 +166,7 @@ impl Scene {
             self.drop_scratch().await?;
         }
         self.bump().await?;
+        self.place_if_refused().await?;
         let n = self.recoveries;
         self.admit_all(&[
             ("work", "~", 10 + n),
@@ -180,10 +193,28 @@ impl Scene {
     }
 
     pub(super) async fn start(&mut self) -> Result<(), Cut> {
+        self.marked = self.marked_lanes();
         match self.node.start().await {
             Ok(()) => Ok(()),
             Err(NodeError::Crashed(_)) => Err(Cut::Crashed),
             Err(error) => Err(self.fault("S4.8", format!("the start failed: {error}"))),
+        }
+    }
+
+    /// An abort hands the epoch back (H11.6): what was refused is served again at the next one. Only where the store fails
+    /// is anything refused.
+    pub(super) async fn place_anew(&mut self) -> Result<(), Cut> {
+        self.note_faults();
+        match self.node.stop().await {
+            Err(NodeError::Crashed(_)) => Err(Cut::Crashed),
+            _unclean => self.start().await,
+        }
+    }
+
+    async fn place_if_refused(&mut self) -> Result<(), Cut> {
+        match self.refused.swap(false, Ordering::AcqRel) {
+            true => self.place_anew().await,
+            false => Ok(()),
         }
     }
 
