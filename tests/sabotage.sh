@@ -21,10 +21,10 @@ if [[ -d target/debug ]]; then
     cp -a target/debug "$copy/target/debug"
 fi
 
-# The runs of two seeds, in every depth.
+# The runs of two seeds, in every depth, and the seams that are looked at one by one.
 sweep() {
     (cd "$copy" && PINNED_SEEDS=2 RUST_BACKTRACE=0 cargo test --locked --quiet --package tests --test it -- \
-        sweep::whatever_the_crash_no_promise_is_broken) 2>&1
+        sweep:: --skip sweep::every_store_that_breaks_the_contract_is_found_out --skip sweep::replay) 2>&1
 }
 
 field() {

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::close::CloseJob;
 use super::record::{Phase, Record, Stage};
@@ -16,10 +17,13 @@ use crate::api::lifespan::SetupError;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::scope::{Held, Origin, Scope, refuse_wait_for_itself};
 use crate::api::seam::{Seam, TurnKind, boxed};
+use crate::domain::until;
 
 /// An activation that callers wait for together.
 pub(super) struct Activation {
-    progress: watch::Sender<Progress>,
+    progress: Mutex<Progress>,
+    /// Told of progress. It wakes in the order of the waits: callers come to their turns as they came.
+    changed: Notify,
 }
 
 #[derive(Clone, Debug)]
@@ -32,21 +36,24 @@ enum Progress {
 impl Activation {
     fn new() -> Self {
         Self {
-            progress: watch::Sender::new(Progress::Queued),
+            progress: Mutex::new(Progress::Queued),
+            changed: Notify::new(),
         }
     }
 
     fn report(&self, progress: Progress) {
-        self.progress.send_replace(progress);
+        *self.progress.lock() = progress;
+        self.changed.notify_waiters();
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress.lock().clone()
     }
 
     /// Waits until it has ended, however.
     pub(super) async fn ended(&self) {
-        let mut progress = self.progress.subscribe();
-        // An error means that the sender is gone, and so is the activation.
-        let _ = progress
-            .wait_for(|progress| matches!(progress, Progress::Ended(_)))
-            .await;
+        let ended = || matches!(*self.progress.lock(), Progress::Ended(_));
+        until(&self.changed, ended).await;
     }
 }
 
@@ -74,24 +81,24 @@ impl Record {
                 activation
             }
         };
-        let mut progress = activation.progress.subscribe();
-        let started = progress.wait_for(|progress| !matches!(progress, Progress::Queued));
+        let started = || !matches!(*activation.progress.lock(), Progress::Queued);
+        let started = until(&activation.changed, started);
         let deadline = self.host.options.activation_queue_deadline;
-        match self.host.env.domain.timeout(deadline, started).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(_)) => return Err(Unavailable::Refused(Refusal::Aborted)),
-            // It stays queued; a retry can land on it (H4.3).
-            Err(_) => return Err(Unavailable::Refused(Refusal::ActivationQueue)),
-        }
-        match progress
-            .wait_for(|progress| matches!(progress, Progress::Ended(_)))
+        if self
+            .host
+            .env
+            .domain
+            .timeout(deadline, started)
             .await
+            .is_err()
         {
-            Ok(progress) => match &*progress {
-                Progress::Ended(outcome) => outcome.clone(),
-                Progress::Queued | Progress::Started => Err(Unavailable::Refused(Refusal::Aborted)),
-            },
-            Err(_) => Err(Unavailable::Refused(Refusal::Aborted)),
+            // It stays queued; a retry can land on it (H4.3).
+            return Err(Unavailable::Refused(Refusal::ActivationQueue));
+        }
+        activation.ended().await;
+        match activation.progress() {
+            Progress::Ended(outcome) => outcome,
+            Progress::Queued | Progress::Started => Err(Unavailable::Refused(Refusal::Aborted)),
         }
     }
 

@@ -290,6 +290,9 @@ impl<W: Tray> TrayHandle<W> {
 
     /// Resolves when this live tray has ended, closed or deleted.
     ///
+    /// It ends with its instance too. Whether the store has confirmed that the row is gone,
+    /// [`Frontier::wait`](crate::durability::Frontier::wait) says afterwards; if not, the next activation deletes it.
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe.

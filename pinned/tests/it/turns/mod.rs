@@ -35,6 +35,9 @@ impl Ledger {
             probe.note(answer.status().as_str());
             probe.note(answer.text().await.expect("text"));
         }
+        if ctx.id() == "slow" {
+            probe.gate("slow").await;
+        }
         probe.note("setup");
         Self {
             probe,

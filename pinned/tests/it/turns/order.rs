@@ -45,6 +45,23 @@ async fn an_exclusive_turn_runs_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn callers_that_waited_for_the_setup_have_their_turns_as_they_came() {
+    let app = App::of::<Ledger>().await;
+    let names: Vec<String> = (0..16).map(|caller| format!("w{caller}")).collect();
+    let mut clients = Vec::new();
+    for name in &names {
+        app.probe.open(name);
+        clients.push(app.client(&format!("/t/slow/exclusive/{name}")));
+        settle().await;
+    }
+    app.probe.open("slow");
+    for client in clients {
+        assert_eq!(client.answer().await.status, 200);
+    }
+    app.get("/t/slow").await.assert_ok(&names.join(","));
+}
+
+#[tokio::test(start_paused = true)]
 async fn turns_are_first_come_first_served() {
     let app = App::of::<Ledger>().await;
     let first = app.client("/t/a/shared/r1");

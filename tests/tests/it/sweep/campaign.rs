@@ -18,7 +18,7 @@ pub(super) enum Depth {
     /// A crash before each operation, as many crashes in pairs, and runs with faults (S6.2, S6.3).
     Every,
     /// Some of them, drawn from the seed.
-    Some,
+    Drawn,
 }
 
 /// The runs with faults of one lane: that many without a crash, and as many with.
@@ -28,21 +28,21 @@ impl Depth {
     fn singles(self, points: u64) -> usize {
         match self {
             Self::Every => usize::try_from(points).unwrap_or(usize::MAX),
-            Self::Some => 4,
+            Self::Drawn => 4,
         }
     }
 
     fn doubles(self, points: u64) -> usize {
         match self {
             Self::Every => self.singles(points),
-            Self::Some => 2,
+            Self::Drawn => 2,
         }
     }
 
     fn faulty(self) -> usize {
         match self {
             Self::Every => FAULTY,
-            Self::Some => 1,
+            Self::Drawn => 1,
         }
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn sweep(seeds: u64, routine: u64) -> Result<Report, Broken> {
             let depth = if seed < routine {
                 Depth::Every
             } else {
-                Depth::Some
+                Depth::Drawn
             };
             match sweep_lane(&Plan::new(seed, lane), depth) {
                 Ok(of_lane) => report.lock().add(&of_lane),

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinned_testing::sim::Sim;
 
 use super::image::{RowImage, name};
 use super::plan::{Lane, Plan};
-use super::run::{Cut, Scene};
+use super::run::Failure;
+use super::scene::{Cut, Scene};
 
 const SEED: u64 = 3;
 const ITEM: u64 = 1;
@@ -59,7 +61,7 @@ fn crash(lane: &'static str, id: &'static str, point: u64) -> Option<Left> {
         match lived.await {
             Ok(()) => return None,
             Err(Cut::Crashed) => {}
-            Err(Cut::Broken) => panic!("crash before {point}: {:?}", scene.watch.found()),
+            Err(Cut::Broken) => panic!("crash before {point}: {}", found(&scene)),
         }
         let name = name(lane, id);
         let acknowledged = scene.watch.ledger.lock().items(&name).acknowledged;
@@ -84,8 +86,12 @@ async fn again(scene: &mut Scene) {
         scene.settle().await
     };
     if lived.await.is_err() {
-        panic!("the life after: {:?}", scene.watch.found());
+        panic!("the life after: {}", found(scene));
     }
+}
+
+fn found(scene: &Scene) -> Failure {
+    Failure::Broken(scene.watch.found())
 }
 
 const LANES: [(&str, &str); 2] = [("work", "~"), ("kwork", "k1")];
@@ -161,16 +167,16 @@ fn a_lane_at_work_comes_back_alone_and_one_at_rest_stays_closed() {
             scene.settle().await?;
             scene.admit("kwork", "k2", 102).await
         };
-        assert!(lived.await.is_ok(), "{:?}", scene.watch.found());
+        assert!(lived.await.is_ok(), "{}", found(&scene));
         scene.node.crash();
         scene.crashed();
         let woken = async {
             scene.start().await?;
             scene.wake().await
         };
-        assert!(woken.await.is_ok(), "{:?}", scene.watch.found());
+        assert!(woken.await.is_ok(), "{}", found(&scene));
         let came_back = scene.opened();
-        assert!(scene.settle().await.is_ok(), "{:?}", scene.watch.found());
+        assert!(scene.settle().await.is_ok(), "{}", found(&scene));
         let image = scene.watch.look();
         let k2 = image.row("kwork", "k2").map(RowImage::log);
         (came_back, k2)
@@ -178,4 +184,31 @@ fn a_lane_at_work_comes_back_alone_and_one_at_rest_stays_closed() {
     assert_eq!(came_back, BTreeSet::from(["k2".to_owned()]));
     let runs = k2.unwrap_or_default();
     assert_eq!(runs.last().map(|run| run.0), Some(102));
+}
+
+#[test]
+fn a_lane_that_closes_is_opened_anew_with_all_that_it_has_done() {
+    // T9.1, T14.5: whenever the next item comes, also while the last write of the one before is under way
+    for lane in Lane::ALL {
+        for delay in (0..200).step_by(3).map(Duration::from_millis) {
+            let plan = Plan::new(SEED, lane);
+            Sim::run(SEED, move |sim| async move {
+                let mut scene = Scene::new(&sim, &plan);
+                let lived = async {
+                    scene.start().await?;
+                    // What others have on its way keeps the writes of this lane waiting.
+                    let items = [("kwork", "k1", 101), ("work", "~", 1), ("work", "~", 2)];
+                    scene.admit_all(&items).await?;
+                    sim.domain().sleep(delay).await;
+                    scene.admit("kwork", "k1", 102).await?;
+                    scene.settle().await
+                };
+                assert!(lived.await.is_ok(), "after {delay:?}: {}", found(&scene));
+                let image = scene.watch.look();
+                let k1 = image.row("kwork", "k1").map(RowImage::log);
+                let once = Some(vec![(101, 1), (102, 1)]);
+                assert_eq!(k1, once, "after {delay:?}:\n  S5.5: not each once");
+            });
+        }
+    }
 }

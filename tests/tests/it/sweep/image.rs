@@ -56,10 +56,11 @@ impl Image {
 
     /// Whether not a row has changed since `other`.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let same = |(one, other): ((&Name, &Arc<RowImage>), (&Name, &Arc<RowImage>))| {
-            one.0 == other.0 && Arc::ptr_eq(one.1, other.1)
-        };
-        self.rows.len() == other.rows.len() && self.rows.iter().zip(&other.rows).all(same)
+        self.rows.len() == other.rows.len()
+            && self.rows.iter().all(|(name, row)| {
+                let other = other.rows.get(name);
+                other.is_some_and(|other| Arc::ptr_eq(row, other))
+            })
     }
 
     pub(super) fn row(&self, namespace: &str, id: &str) -> Option<&RowImage> {

@@ -10,7 +10,8 @@
 //! | file | what |
 //! |---|---|
 //! | `workload` | the instance |
-//! | `plan`, `run` | what one run does |
+//! | `plan`, `run` | one run, and what comes of it |
+//! | `scene`, `requests` | its lives, and what the client asks in them |
 //! | `ledger`, `probe` | what the client knows, and what the instance's own code has seen |
 //! | `image`, `invariants` | the rows, and what must hold of them |
 //! | `rig`, `watch`, `mutant` | the store: watched, and sabotaged |
@@ -26,8 +27,10 @@ mod mutant;
 mod plan;
 mod probe;
 mod report;
+mod requests;
 mod rig;
 mod run;
+mod scene;
 mod watch;
 mod workload;
 
@@ -103,5 +106,11 @@ fn replay() {
             Err(failure) => println!("run {plan}: {failure}"),
         }
     }
-    assert_eq!(run::traced(&plan), (outcome, trace), "a run replays");
+    let (again, retrace) = run::traced(&plan);
+    assert_eq!(again, outcome, "a run replays");
+    let differ = trace.iter().zip(&retrace).find(|(one, other)| one != other);
+    assert!(
+        differ.is_none() && trace.len() == retrace.len(),
+        "a run replays: {differ:?}"
+    );
 }

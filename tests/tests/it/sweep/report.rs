@@ -112,7 +112,7 @@ impl fmt::Display for Report {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { plan, failure } = self;
-        writeln!(f, "run {plan}:\n  {failure}")?;
+        writeln!(f, "run {plan}: {failure}")?;
         write!(
             f,
             "see its trace: PINNED_RUN={plan} cargo test -p tests --test it sweep::replay -- --nocapture"

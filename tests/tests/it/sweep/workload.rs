@@ -142,14 +142,15 @@ impl Desk {
     }
 
     #[route::post("/scratch/drop")]
-    async fn drop_scratch(this: Instance<Self>) -> Result<(), TrayError> {
+    async fn drop_scratch(this: Instance<Self>, ctx: Context) -> Result<(), TrayError> {
         let scratch = match this.trays(Self::SCRATCH)?.get("pad").await {
             Err(error) if error.is_not_found() => return Ok(()),
             scratch => scratch?,
         };
         scratch.delete()?.await?;
         scratch.deleted().await;
-        Ok(())
+        // Its end says that the tray is gone, and not that the store has confirmed it.
+        Ok(ctx.frontier()?.wait().await?)
     }
 
     #[route::post("/bump", durable)]
