@@ -221,6 +221,12 @@ impl<T: fmt::Debug> fmt::Debug for Persistent<T> {
     }
 }
 
+impl<T: fmt::Display> fmt::Display for Persistent<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
 /// As its value, so that an answer may hold it.
 impl<T: Serialize> Serialize for Persistent<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
