@@ -334,6 +334,15 @@ pub(super) fn chunk_key(tray: &TrayKey, field: &str, number: u64) -> TrayKey {
     )
 }
 
+/// Whether `chunk` is one of `tray`. The ids of a map are free: `a` and `a/b` may both be there.
+pub(super) fn is_chunk_of(tray: &TrayKey, chunk: &TrayKey) -> bool {
+    let number = chunk
+        .tray_id
+        .strip_prefix(&*tray.tray_id)
+        .and_then(|rest| rest.strip_prefix('/'));
+    number.is_some_and(|number| number.len() == 16 && !number.contains('/'))
+}
+
 pub(super) fn chunk_namespace(tray: &TrayKey, field: &str) -> String {
     format!("{}~{field}", tray.tray_ns)
 }

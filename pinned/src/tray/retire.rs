@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::core::{Core, chunk_namespace};
+use super::core::{Core, chunk_namespace, is_chunk_of};
 use super::definition::Tray;
 use super::error::TrayError;
 use super::handle::TrayHandle;
@@ -176,7 +176,6 @@ impl<W: Tray> Core<W> {
         let mut chunks = Vec::new();
         for field in fields {
             let filter = RowFilter::tray(chunk_namespace(&self.key, field));
-            let prefix = format!("{}/", self.key.tray_id);
             let has_chunks = self.look(|state| {
                 state
                     .image
@@ -191,8 +190,9 @@ impl<W: Tray> Core<W> {
                     .await?;
                 let of_this = rows
                     .into_iter()
-                    .filter(|row| row.key.tray_id.starts_with(&prefix));
-                chunks.extend(of_this.map(|row| row.key));
+                    .map(|row| row.key)
+                    .filter(|chunk| is_chunk_of(&self.key, chunk));
+                chunks.extend(of_this);
             }
         }
         self.frontier.segment(|segment| {
