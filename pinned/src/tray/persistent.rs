@@ -58,8 +58,7 @@ pub struct Persistent<T> {
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
     /// A field with its declared initial value.
-    #[doc(hidden)]
-    pub fn declared(initial: fn() -> T) -> Self {
+    pub(crate) fn declared(initial: fn() -> T) -> Self {
         let value = initial();
         Self {
             // A value without a JSON form is found when it is first written; until then it equals nothing.

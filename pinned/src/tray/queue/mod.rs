@@ -92,8 +92,7 @@ pub struct PersistentQueue<T> {
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     /// An empty queue.
-    #[doc(hidden)]
-    pub fn declared() -> Self {
+    pub(crate) fn declared() -> Self {
         Self {
             items: VecDeque::new(),
             taken: VecDeque::new(),
