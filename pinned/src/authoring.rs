@@ -40,6 +40,11 @@ macro_rules! link {
 /// Arguments are axum extractors, and the return value is anything that is `IntoResponse`. Several routes on one
 /// method work. `auth = none` makes a route public, `auth = Self::other` names another authorizer of the block.
 ///
+/// Every error of this crate that a handler may meet is an answer: [`Refusal`](crate::Refusal),
+/// [`TrayError`](crate::TrayError), [`FrontierError`](crate::FrontierError), [`NoStateStore`](crate::NoStateStore). A
+/// handler that meets several returns `axum::response::Result<..>`, for whose error `?` takes any of them, and any
+/// `IntoResponse` of your own.
+///
 /// ```
 /// use axum::extract::{Path, Query};
 /// use pinned::{Json, pinned_api, route};

@@ -30,6 +30,8 @@
 //! | choose how handlers run | [`Instance`], [`ReadTurn`], [`WriteTurn`] |
 //! | keep state across restarts | [`Durable`](macro@Durable), [`Persistent`] |
 //! | work through durable queues | [`Tray`](macro@Tray), [`macro@inbox`], [`TrayHandle`], [`Dispatch`] |
+//! | know when something is durable | [`Receipt`], [`Frontier`], [`FrontierError`] |
+//! | choose or write a state store | [`durability`] |
 //! | authorize requests | [`Auth`], [`Connection`], [`Denied`] |
 //! | know what an instance may ask of its host | [`Context`], [`InstanceLease`], [`Cluster`] |
 //! | talk over WebSockets | [`ws`] |
@@ -44,6 +46,8 @@
 //!
 //! | Feature | default? | what it adds |
 //! |---|---|---|
+//! | `sqlite` | yes | the state store in a file, `durability::SqliteStore` |
+//! | `postgres` | no | the state store on PostgreSQL, `durability::postgres::PostgresStore` |
 //! | `metrics` | no | `WorkerBuilder::metrics`: `/metrics` in the Prometheus text format |
 
 mod api;
@@ -85,6 +89,7 @@ pub use crate::api::task::{EvictionRequested, TaskOutput};
 pub use crate::api::tray::TrayReturn;
 pub use crate::api::turn::{ReadTurn, WriteTurn};
 pub use crate::authoring::{Durable, Tray, authorize, inbox, lifespan, pinned_api, route, stats};
+pub use crate::durability::{Frontier, FrontierError, NoStateStore, Receipt};
 pub use crate::error::{BoxError, Error, Result};
 #[doc(hidden)]
 pub use crate::host::env::Placements;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::Semaphore;
 
 use super::claim::InstanceKey;
@@ -74,8 +74,7 @@ impl EffectLog for StoreLog {
     }
 
     fn wait(&self) -> BoxFuture<'static, Result<(), BoxError>> {
-        let frontier = self.frontier.clone();
-        async move { frontier.wait().await.map_err(Into::into) }.boxed()
+        self.frontier.wait().map_err(Into::into).boxed()
     }
 
     fn dispose(&self) {

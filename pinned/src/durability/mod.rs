@@ -20,7 +20,9 @@ pub(crate) use instance::StoreDurability;
 pub use instance::{LogOwner, StoreLog};
 pub use memory::MemoryStore;
 pub use row::{Doc, NotAnObject, Row, RowFilter, RowOp, RowState};
-pub use seam::{Durability, EffectLog, NoStateStore};
+pub use seam::NoStateStore;
+#[doc(hidden)]
+pub use seam::{Durability, EffectLog};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use store::{FenceLost, StateStore, StoreError, StoreFuture, prove_fences};

@@ -45,10 +45,6 @@ impl Doc {
     }
 
     /// The text of an object that was put together here, or checked by whoever kept it.
-    #[allow(
-        dead_code,
-        reason = "for rows that are put together or checked elsewhere"
-    )]
     pub(crate) fn trusted(text: String) -> Self {
         debug_assert!(
             serde_json::from_str::<Map<String, Value>>(&text).is_ok(),

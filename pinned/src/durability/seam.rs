@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 
 use super::instance::{LogOwner, StoreLog};
@@ -45,6 +46,19 @@ pub trait EffectLog: Send + Sync + 'static {
 }
 
 /// The worker has no state store, so there is neither a frontier nor a placement epoch to read (H12.8, H15.1).
+///
+/// As a response it is 500, with a line in the log: it is a fault of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this worker has no state store; give it one to use `frontier` and `placement_epoch`")]
+#[error(
+    "this worker has no state store; it opens one for durable fields, durable routes and trays, and takes the one that \
+     `WorkerBuilder::store` gives it"
+)]
 pub struct NoStateStore;
+
+impl IntoResponse for NoStateStore {
+    fn into_response(self) -> Response {
+        tracing::error!(target: "pinned::durability", error = %self, "a request needed a state store");
+        let body = axum::Json(serde_json::json!({ "detail": "Internal Server Error" }));
+        (http::StatusCode::INTERNAL_SERVER_ERROR, body).into_response()
+    }
+}

@@ -6,8 +6,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::Stream;
 use futures_util::stream::unfold;
+use futures_util::{Stream, StreamExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
@@ -178,7 +178,7 @@ impl<W: Tray> Dispatch<W> {
     /// # async fn demo(dispatch: Dispatch<Talk>) -> Result<(), pinned::TrayError> {
     /// use futures_util::TryStreamExt;
     ///
-    /// let mut said = std::pin::pin!(dispatch.take(|talk| &mut talk.said));
+    /// let mut said = dispatch.take(|talk| &mut talk.said);
     /// while let Some(words) = said.try_next().await? {
     ///     println!("{words}");
     /// }
@@ -189,10 +189,15 @@ impl<W: Tray> Dispatch<W> {
     ///
     /// The stream ends with the first error: the delivery is over, the tray is closed or deleted, or the instance can
     /// confirm nothing any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: an entry is taken in the very poll that gives it, so a wait that is dropped, by `select!` for instance,
+    /// has taken none.
     pub fn take<T, Q>(
         &self,
         queue: Q,
-    ) -> impl Stream<Item = Result<T, TrayError>> + Send + use<W, T, Q>
+    ) -> impl Stream<Item = Result<T, TrayError>> + Send + Unpin + use<W, T, Q>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         Q: Fn(&mut W) -> &mut PersistentQueue<T> + Send + Sync + 'static,
@@ -205,6 +210,7 @@ impl<W: Tray> Dispatch<W> {
                 Err(error) => Some((Err(error), None)),
             }
         })
+        .boxed()
     }
 
     /// Admits work into another tray of this instance, or this one, exactly once per `key`, however often this item is

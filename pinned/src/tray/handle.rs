@@ -11,7 +11,6 @@ use super::definition::Tray;
 use super::error::TrayError;
 use super::field::encode;
 use super::reserved;
-use super::retire::Retirement;
 use crate::durability::{Receipt, TrayKey};
 use crate::error::BoxError;
 
@@ -306,8 +305,7 @@ impl<W: Tray> TrayHandle<W> {
     ///
     /// As [`TrayHandle::read`].
     pub fn is_retiring(&self) -> Result<bool, TrayError> {
-        self.core
-            .look(|state| matches!(state.retirement, Some(Retirement { .. })))
+        self.core.look(|state| state.retirement.is_some())
     }
 }
 

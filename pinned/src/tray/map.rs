@@ -171,6 +171,12 @@ impl<W: Tray> TrayMap<W> {
     }
 }
 
+impl<W: Tray> Clone for TrayMap<W> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.trays), self.name)
+    }
+}
+
 impl<W: Tray> fmt::Debug for TrayMap<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TrayMap").field(&self.name).finish()

@@ -41,8 +41,7 @@ struct Sent<T> {
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentOutbox<T> {
     /// An empty outbox.
-    #[doc(hidden)]
-    pub fn declared() -> Self {
+    pub(crate) fn declared() -> Self {
         Self {
             record: None,
             committed: None,

@@ -58,8 +58,7 @@ pub struct Persistent<T> {
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Persistent<T> {
     /// A field with its declared initial value.
-    #[doc(hidden)]
-    pub fn declared(initial: fn() -> T) -> Self {
+    pub(crate) fn declared(initial: fn() -> T) -> Self {
         let value = initial();
         Self {
             // A value without a JSON form is found when it is first written; until then it equals nothing.
@@ -224,6 +223,12 @@ impl<T> Deref for Persistent<T> {
 }
 
 impl<T: fmt::Debug> fmt::Debug for Persistent<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Persistent<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }

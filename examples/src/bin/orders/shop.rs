@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use pinned::durability::FrontierError;
 use pinned::{
     BoxError, Context, Dispatch, Durable, Instance, Json, Persistent, TrayError, pinned_api, route,
 };
 use serde::Serialize;
+use serde_json::json;
 
 use crate::order::{Charge, Fulfilment, FulfilmentInbox, Order, Status};
 use crate::payments::{Answer, Gateway};
@@ -58,7 +57,7 @@ impl Shop {
         &mut self,
         ctx: Context,
         Json(order): Json<Order>,
-    ) -> Result<Json<Status>, OrderError> {
+    ) -> axum::response::Result<Json<Status>> {
         let tray = ctx.trays(Self::FULFIL)?.get_or_create(&order.id).await?;
         let known = tray.read(|fulfilment| fulfilment.status.clone())?;
         if known != Status::Unknown {
@@ -66,7 +65,8 @@ impl Shop {
         }
         let left = self.stock.get(&order.article).copied().unwrap_or(0);
         let Some(left) = left.checked_sub(order.count) else {
-            return Err(OrderError::SoldOut);
+            let detail = "there is not enough of that article";
+            return Err((StatusCode::CONFLICT, Json(json!({ "detail": detail }))).into());
         };
         let frontier = ctx.frontier()?;
         // Held as long as this turn is, so nobody else has reserved it in between.
@@ -145,33 +145,6 @@ impl Shop {
                 let stock = stock.entry(order.article.clone()).or_default();
                 *stock = stock.saturating_add(order.count);
             }),
-        }
-    }
-}
-
-/// Why an order is not placed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OrderError {
-    #[error("there is not enough of that article")]
-    SoldOut,
-    #[error(transparent)]
-    Tray(#[from] TrayError),
-    #[error(transparent)]
-    NoStore(#[from] pinned::durability::NoStateStore),
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
-}
-
-impl IntoResponse for OrderError {
-    fn into_response(self) -> Response {
-        match self {
-            Self::SoldOut => {
-                let body = serde_json::json!({ "detail": self.to_string() });
-                (StatusCode::CONFLICT, Json(body)).into_response()
-            }
-            Self::Tray(error) => error.into_response(),
-            Self::NoStore(error) => TrayError::from(error).into_response(),
-            Self::Frontier(error) => error.into_response(),
         }
     }
 }

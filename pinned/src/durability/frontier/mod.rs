@@ -55,12 +55,10 @@ pub(crate) trait FrontierOwner: Send + Sync + 'static {
 /// #[pinned_api("/rooms")]
 /// impl Room {
 ///     #[route::post("/say")]
-///     async fn say(&mut self, ctx: Context, text: String) -> Result<(), pinned::axum::http::StatusCode> {
-///         # use pinned::axum::http::StatusCode;
-///         let frontier = ctx.frontier().map_err(|_| StatusCode::NOT_IMPLEMENTED)?;
+///     async fn say(&mut self, ctx: Context, text: String) -> pinned::axum::response::Result<()> {
 ///         // Runs once everything before it is durable.
-///         let published = frontier.enlist(publish(text)).map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
-///         published.await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
+///         let published = ctx.frontier()?.enlist(publish(text))?;
+///         Ok(published.await?)
 ///     }
 /// }
 /// ```
@@ -164,8 +162,8 @@ impl Frontier {
     /// # Cancel safety
     ///
     /// Dropping the future gives up the wait alone; what was enlisted goes on.
-    pub async fn wait(&self) -> Result<(), FrontierError> {
-        self.wait_for(self.position()).await
+    pub fn wait(&self) -> Wait {
+        self.wait_for(self.position())
     }
 
     /// Resolves once everything at or before `position` is durable (D13.6).

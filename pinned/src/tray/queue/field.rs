@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use super::PersistentQueue;
 use super::entry::{self, Stored};
 use super::item::Item;
 use super::keyed::Keyed;
-use super::{Entries, PersistentQueue};
 use crate::error::BoxError;
 use crate::tray::entries::EntryText;
 use crate::tray::field::{
@@ -115,7 +115,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentQueue
         if std::mem::take(&mut self.changed)
             && let Some(mirror) = &self.mirror
         {
-            mirror.follow(&Entries(self));
+            mirror.follow(&*self);
         }
     }
 

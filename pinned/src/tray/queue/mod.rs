@@ -92,8 +92,7 @@ pub struct PersistentQueue<T> {
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     /// An empty queue.
-    #[doc(hidden)]
-    pub fn declared() -> Self {
+    pub(crate) fn declared() -> Self {
         Self {
             items: VecDeque::new(),
             taken: VecDeque::new(),
@@ -267,7 +266,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     pub fn observe(&mut self) -> Result<ObservableView<Vec<T>>, ObservableError> {
         let mirror = match self.mirror.take() {
             Some(mirror) => mirror,
-            None => Mirror::of(&Entries(self))?,
+            None => Mirror::of(&*self)?,
         };
         Ok(self.mirror.insert(mirror).view())
     }
@@ -309,12 +308,10 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     }
 }
 
-/// The values of a queue as a list.
-struct Entries<'a, T>(&'a PersistentQueue<T>);
-
-impl<T: Serialize> Serialize for Entries<'_, T> {
+/// As the list of its entries, without those that are taken, so that an answer may hold it.
+impl<T: Serialize> Serialize for PersistentQueue<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.items.iter().map(|item| &item.value))
+        serializer.collect_seq(self.items.iter().map(|item| &item.value))
     }
 }
 

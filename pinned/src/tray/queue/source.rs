@@ -67,8 +67,7 @@ impl<T: Keepable> DeclaredQueue<T> for PersistentQueue<T> {
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     /// The head, for the handler; it stays queued.
-    #[doc(hidden)]
-    pub fn source_next(&mut self) -> Result<Option<T>, BoxError> {
+    pub(crate) fn source_next(&mut self) -> Result<Option<T>, BoxError> {
         let Some(item) = self.items.front() else {
             self.delivered = None;
             return Ok(None);
@@ -83,8 +82,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     }
 
     /// The item in hand was handled: it is queued no more, wherever it stands by now.
-    #[doc(hidden)]
-    pub fn source_ack(&mut self) {
+    pub(crate) fn source_ack(&mut self) {
         let Some(serial) = self.delivered.take() else {
             return;
         };

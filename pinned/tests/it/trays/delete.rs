@@ -1,6 +1,7 @@
 //! Deleting a tray: T15.
 
 use pinned::TrayError;
+use pinned::durability::InstanceKey;
 
 use super::lane::WorkInbox as _;
 use super::store::Shelf;
@@ -194,4 +195,39 @@ async fn a_long_queue_goes_with_its_tray_and_takes_nothing_of_another_along() {
         assert_eq!(room.read(|room| room.words.len()).unwrap(), 200, "{id}");
     }
     assert!(matches!(rooms.get("x").await, Err(TrayError::NotFound(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_long_queue_keeps_in_rows_of_its_own_goes_with_its_tray_alone() {
+    // T15.4
+    let world = world().await;
+    let rooms = world.rooms().await;
+    let (gate, _other) = (world.script.hold(1), world.script.hold(1_001));
+    for (id, first) in [("x", 1), ("x/y", 1_001)] {
+        let room = rooms.get_or_create(id).await.unwrap();
+        for n in first..first + 200 {
+            let _ = room.enqueue(n).unwrap();
+        }
+    }
+    settle().await;
+    let chunks = || {
+        let rows = world.shelf.rows.rows(&InstanceKey::new("/lanes", "a"));
+        let of_queues = rows
+            .into_iter()
+            .filter(|row| &*row.key.tray_ns == "rooms~queue");
+        of_queues
+            .map(|row| row.key.tray_id.to_string())
+            .collect::<Vec<_>>()
+    };
+    let (of_neighbour, of_this): (Vec<_>, Vec<_>) =
+        chunks().into_iter().partition(|id| id.starts_with("x/y/"));
+    assert!(!of_neighbour.is_empty() && !of_this.is_empty());
+    let room = rooms.get("x").await.unwrap();
+    room.delete().unwrap().await.unwrap();
+    gate.open();
+    room.deleted().await;
+    assert_eq!(chunks(), of_neighbour);
+    world.abort().await;
+    let neighbour = world.rooms().await.get("x/y").await.unwrap();
+    assert_eq!(neighbour.read(|work| work.queue.len()).unwrap(), 200);
 }
