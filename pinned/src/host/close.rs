@@ -1,6 +1,6 @@
 //! The close of one instance, in its one order (H11.3).
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -140,7 +140,11 @@ impl CloseJob {
         let host = Arc::clone(&self.record.host);
         // Whoever dropped the last thing that kept the instance need not be on a thread of the runtime.
         let _entered = host.runtime.get().map(tokio::runtime::Handle::enter);
-        host.env.domain.spawn(self.run());
+        let unfinished = Unfinished(Some(Arc::clone(&self.record)));
+        host.env.domain.spawn(async move {
+            self.run().await;
+            unfinished.finished();
+        });
     }
 
     pub(super) async fn run(self) {
@@ -343,6 +347,32 @@ impl CloseJob {
         self.record.raise_stage(Stage::CutAll);
         for stream in self.record.take_streams() {
             stream.end();
+        }
+    }
+}
+
+/// A close that was launched. Where its runtime ends under it, or it panics, nobody else will end the instance: its record
+/// leaves the directory all the same, which keeps it alive otherwise.
+struct Unfinished(Option<Arc<Record>>);
+
+impl Unfinished {
+    fn finished(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(record) = self.0.take() {
+            let value = record.lock().turns.retire();
+            // Not torn down, but let go of: it may hold its own context, and by that the record. It is the user's to drop.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+            for stream in record.take_streams() {
+                stream.end();
+            }
+            record.host.directory.remove(&record, true);
+            record.changed.notify_waiters();
+            record.host.changed.notify_waiters();
         }
     }
 }

@@ -110,3 +110,23 @@ async fn a_second_start_is_an_error_that_disturbs_nothing() {
     app.get("/actors/a").send().await.assert_ok("here");
     assert_eq!(actors(&app).evictions(), 0);
 }
+
+#[test]
+fn an_instance_goes_with_its_runtime() {
+    // Its close was launched and can never run: what it holds is not kept for the rest of the process.
+    let scene = Scene::default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let app = runtime.block_on(async {
+        let app = App::start(scene.placed_worker(quick())).await;
+        app.get("/actors/a").attested().text().await;
+        app
+    });
+    assert!(scene.steps().contains(&"setup".to_owned()));
+    drop(runtime);
+    drop(app);
+    assert_eq!(scene.held(), 0);
+}
