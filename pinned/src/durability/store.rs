@@ -39,6 +39,10 @@ pub trait StateStore: Send + Sync + 'static {
     /// [`StoreError::Held`], which names the holder as far as it is known.
     fn hold_alone(&self) -> StoreFuture<()>;
 
+    /// Lets go of what [`StateStore::hold_alone`] took, as dropping the store does: every instance of the worker has
+    /// ended, whoever still holds a handle of it.
+    fn let_go(&self) {}
+
     /// Whether [`StateStore::apply_batch`] is more than an error (D3.5). It never changes.
     fn batches(&self) -> bool;
 

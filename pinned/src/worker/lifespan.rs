@@ -131,7 +131,11 @@ impl RunningWorker {
             }
             failures.extend(failed);
         }
-        self.worker.core.env.lease.close();
+        let env = &self.worker.core.env;
+        env.lease.close();
+        if let Some(store) = &env.store {
+            store.let_go();
+        }
         if failures.is_empty() {
             Ok(())
         } else {

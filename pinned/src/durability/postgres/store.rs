@@ -259,6 +259,13 @@ impl StateStore for PostgresStore {
         })
     }
 
+    fn let_go(&self) {
+        // Nobody is just taking it: the worker that does so has not started yet.
+        if let Ok(mut hold) = self.shared.hold.try_lock() {
+            *hold = None;
+        }
+    }
+
     fn batches(&self) -> bool {
         true
     }

@@ -147,6 +147,10 @@ impl StateStore for SqliteStore {
         ready(outcome).boxed()
     }
 
+    fn let_go(&self) {
+        *self.0.held.lock() = None;
+    }
+
     fn batches(&self) -> bool {
         true
     }
