@@ -22,7 +22,7 @@ impl Counter {
 
     #[route::get("/owner")]
     async fn owner(&self) -> String {
-        self.owner.get().clone()
+        self.owner.clone()
     }
 }
 
@@ -82,7 +82,7 @@ impl Named {
     #[route::get("/")]
     async fn read(&self) -> String {
         let _ = &self.other;
-        self.name.get().clone()
+        self.name.clone()
     }
 }
 
