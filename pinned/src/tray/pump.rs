@@ -27,6 +27,8 @@ enum Step<I> {
     },
     /// The tray is to be deleted.
     Delete,
+    /// Work came between the look for some and this decision, whose kick found the pump at work: it needs a slot.
+    Again,
     /// Parked, evicted, cut or being closed: the row stays as it is.
     Stop,
 }
@@ -100,7 +102,7 @@ impl<W: Tray> Core<W> {
             let step = self.segment(|state, _| {
                 let step = self.decide(state, slot.is_some())?;
                 match step {
-                    Step::Deliver(_) => {}
+                    Step::Deliver(_) | Step::Again => {}
                     Step::Drained { .. } | Step::Delete | Step::Stop => state.pump = Pump::Idle,
                 }
                 Ok(step)
@@ -112,6 +114,7 @@ impl<W: Tray> Core<W> {
                     }
                     drop(slot);
                 }
+                Step::Again => {}
                 Step::Drained { passivates } => {
                     running.ended();
                     if passivates {
@@ -213,8 +216,7 @@ impl<W: Tray> Core<W> {
             return Ok(Step::Stop);
         }
         if !slot {
-            // Cut while it waited for one.
-            return Ok(Step::Stop);
+            return Ok(Step::Again);
         }
         Ok(Step::Deliver(item))
     }

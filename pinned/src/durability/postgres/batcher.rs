@@ -19,6 +19,8 @@ use super::ops::Write;
 
 /// How many groups go out side by side while all of them are prompt.
 const PROMPT_GROUPS: usize = 1;
+/// How often a lane lets others run before it looks for its next group.
+const GATHERING: usize = 12;
 /// How long a group counts as prompt: several commits of a healthy disk.
 const PROMPT: Duration = Duration::from_millis(25);
 /// The largest group, in writes: the costs of a transaction are spread thin by then.
@@ -125,10 +127,11 @@ impl State {
 impl Lane {
     async fn run(mut self) {
         let engine = Arc::clone(&self.batcher.engine);
+        let mut last = 0;
         loop {
-            // Those who are about to submit shall be in this group: the answers to the last one woke many at once.
-            tokio::task::yield_now().await;
+            self.gather(last).await;
             let members = self.take();
+            last = members.len();
             if members.is_empty() {
                 return;
             }
@@ -149,6 +152,17 @@ impl Lane {
             };
             for write in settle(members, outcome) {
                 drop(engine.domain.spawn(alone(Arc::clone(&engine), write)));
+            }
+        }
+    }
+
+    /// Lets those who are about to submit do so: the answers to the `last` group woke as many at once, and each passes
+    /// through a few tasks before it is back. It costs no time that anybody could use otherwise.
+    async fn gather(&self, last: usize) {
+        for _ in 0..GATHERING {
+            tokio::task::yield_now().await;
+            if self.batcher.state.lock().waiting.len() >= last {
+                return;
             }
         }
     }

@@ -28,6 +28,7 @@ mod idle;
 mod instance_close;
 mod keyed;
 mod lane;
+mod late;
 mod map;
 mod opening;
 mod parking;
