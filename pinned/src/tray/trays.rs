@@ -1,6 +1,6 @@
 //! The trays of one instance: which are declared, which are live, and opening and closing them (T8, T9, T17).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -270,15 +270,17 @@ impl Trays {
         let mut rows: Vec<Row> = store
             .list(self.frontier.claim(), RowFilter::marked())
             .await?;
+        // T8.4: the first read of a row counts.
+        let mut read: HashSet<TrayKey> = rows.iter().map(|row| row.key.clone()).collect();
         for kind in &self.kinds {
             if kind.form().is_always_open() {
                 let filter = RowFilter::tray(kind.name());
-                for row in store.list(self.frontier.claim(), filter).await? {
-                    // T8.4
-                    if rows.iter().all(|known| known.key != row.key) {
-                        rows.push(row);
-                    }
-                }
+                let listed = store.list(self.frontier.claim(), filter).await?;
+                rows.extend(
+                    listed
+                        .into_iter()
+                        .filter(|row| read.insert(row.key.clone())),
+                );
             }
         }
         for row in &rows {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
+use pinned::domain::{Domain, Rng};
 use serde_json::{Value, json};
 
 use super::LANES;
@@ -24,7 +25,7 @@ pub(super) type Executed = BTreeMap<&'static str, BTreeMap<String, u64>>;
 /// Random moments and choices, the same for the same seed.
 pub(super) struct Moments {
     seed: u64,
-    state: u64,
+    draws: Rng,
 }
 
 impl Moments {
@@ -34,20 +35,16 @@ impl Moments {
             Err(_) => u64::from(std::process::id()),
         };
         println!("PINNED_SEED={seed}");
-        Self { seed, state: seed }
+        let draws = Domain::real_seeded(seed).rng("moments").expect("a label");
+        Self { seed, draws }
     }
 
     pub(super) fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// SplitMix64: good enough to choose moments, and the same everywhere.
     fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.draws.u64()
     }
 
     pub(super) fn until_the_kill(&mut self) -> Duration {
