@@ -6,8 +6,10 @@
 //! | [`epoch`] | the placement epoch of a request |
 //! | [`headers`] | the names of the headers |
 //! | [`ids`] | which ids and namespaces exist |
+//! | [`registry`] | the bodies of `/registry/*` |
 
 pub mod attestation;
 pub mod epoch;
 pub mod headers;
 pub mod ids;
+pub mod registry;
