@@ -1,0 +1,2 @@
+//! The program `pinboard`.
+fn main() {}

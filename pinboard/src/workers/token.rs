@@ -1,0 +1,1 @@
+//! The attestation of anonymous requests, kept for the second in which it was minted.
