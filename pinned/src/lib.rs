@@ -52,7 +52,6 @@
 
 mod api;
 mod authoring;
-pub mod domain;
 pub mod durability;
 mod error;
 mod fleet;
@@ -67,6 +66,7 @@ pub mod ws;
 /// The `axum` whose extractors and responses handlers take, for programs that do not name it as a dependency.
 pub use ::axum;
 pub use ::axum::Json;
+pub use pinned_domain as domain;
 pub use pinned_wire as wire;
 #[doc(inline)]
 pub use pinned_wire::attestation::Caller as Attestation;

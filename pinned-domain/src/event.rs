@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 
 /// A flag that can be set, cleared, and waited for by any number of tasks; clones share it.
 ///
-/// Wait with a limit through [`Domain::wait`](super::Domain::wait).
+/// Wait with a limit through [`Domain::wait`](crate::Domain::wait).
 ///
 /// ```
-/// # use pinned::domain::Event;
+/// # use pinned_domain::Event;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let ready = Event::new();
 /// ready.set();
@@ -68,7 +68,32 @@ impl Event {
 }
 
 /// Waits until `done` holds. It is looked at again whenever `changed` notifies its waiters.
-pub(crate) async fn until(changed: &Notify, mut done: impl FnMut() -> bool) {
+///
+/// For a condition over state that has its own lock: whoever changes the state calls
+/// [`notify_waiters`](Notify::notify_waiters) afterwards, and no change between the look and the wait is missed. Unlike
+/// [`Event::wait`], it ends only when the condition holds at a look.
+///
+/// # Cancel safety
+/// Cancel safe: nothing is taken before `done` has held.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use std::sync::atomic::{AtomicU32, Ordering};
+/// # use pinned_domain::{Domain, until};
+/// # use tokio::sync::Notify;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let (left, changed) = (Arc::new(AtomicU32::new(1)), Arc::new(Notify::new()));
+/// Domain::real().spawn({
+///     let (left, changed) = (Arc::clone(&left), Arc::clone(&changed));
+///     async move {
+///         left.fetch_sub(1, Ordering::Release);
+///         changed.notify_waiters();
+///     }
+/// });
+/// until(&changed, || left.load(Ordering::Acquire) == 0).await;
+/// # }
+/// ```
+pub async fn until(changed: &Notify, mut done: impl FnMut() -> bool) {
     loop {
         // Taken before the look, as in `Event::wait`.
         let changed = changed.notified();

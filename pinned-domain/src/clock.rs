@@ -6,19 +6,29 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::Either;
 use tokio::time::Instant;
 
-use super::handle::World;
-use super::{Domain, Event};
+use crate::handle::World;
+use crate::{Domain, Event};
 
 /// As far ahead as a deadline can be: some thirty years, so that no duration overflows the clock.
-pub(crate) const FAR_FUTURE: Duration = Duration::from_secs(86_400 * 365 * 30);
+pub const FAR_FUTURE: Duration = Duration::from_secs(86_400 * 365 * 30);
 
 /// The time given to [`Domain::timeout`] ran out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the time limit has passed")]
 pub struct Elapsed;
 
-/// `from + after`, where an `after` beyond [`FAR_FUTURE`] counts as that.
-pub(crate) fn saturating_add(from: Instant, after: Duration) -> Instant {
+/// `from + after`, where an `after` beyond [`FAR_FUTURE`] counts as that: a deadline from a duration that somebody else
+/// chose.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use pinned_domain::{Domain, FAR_FUTURE, saturating_add};
+/// let now = Domain::real().monotonic();
+/// assert_eq!(saturating_add(now, Duration::MAX), now + FAR_FUTURE);
+/// ```
+#[must_use]
+#[inline]
+pub fn saturating_add(from: Instant, after: Duration) -> Instant {
     from + after.min(FAR_FUTURE)
 }
 
@@ -29,6 +39,7 @@ pub(crate) fn saturating_add(from: Instant, after: Duration) -> Instant {
 impl Domain {
     /// The wall clock: for what people and other machines read, never for deadlines.
     #[must_use]
+    #[inline]
     pub fn now(&self) -> SystemTime {
         match &self.world {
             World::Real(_) => SystemTime::now(),
@@ -38,6 +49,7 @@ impl Domain {
 
     /// The monotonic clock, on which every deadline is kept.
     #[must_use]
+    #[inline]
     pub fn monotonic(&self) -> Instant {
         match &self.world {
             World::Real(_) => Instant::now(),
@@ -46,7 +58,10 @@ impl Domain {
     }
 
     /// What the wall clock shows when the monotonic clock reads `at`, as far as that can be known now.
-    pub(crate) fn wall_time(&self, at: Instant) -> SystemTime {
+    ///
+    /// For telling others about a deadline. What lies before the Unix epoch is told as the epoch.
+    #[must_use]
+    pub fn wall_time(&self, at: Instant) -> SystemTime {
         let (wall, now) = (self.now(), self.monotonic());
         match at.checked_duration_since(now) {
             Some(left) => wall + left,
@@ -89,7 +104,7 @@ impl Domain {
     ///
     /// ```
     /// # use std::{future, time::Duration};
-    /// # use pinned::domain::Domain;
+    /// # use pinned_domain::Domain;
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let domain = Domain::real();
     /// assert_eq!(domain.timeout(Duration::from_secs(1), async { 7 }).await, Ok(7));

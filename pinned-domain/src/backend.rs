@@ -5,14 +5,14 @@ use std::time::SystemTime;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::Rng;
+use crate::Rng;
 
-/// What a [`Domain`](super::Domain) is made of: implement it to run this crate in a world of your own.
+/// What a [`Domain`](crate::Domain) is made of: implement it to run pinned in a world of your own.
 ///
 /// This is the seam for simulation. An implementation decides what time it is, when a sleep ends, in which order
 /// tasks run and what the dice say; the code above it cannot tell the difference. The usual one stands on tokio's
 /// paused clock, adds the virtual time since its start to a fixed wall epoch, and keeps its streams in one
-/// [`RngStreams`](super::RngStreams).
+/// [`RngStreams`](crate::RngStreams).
 ///
 /// Methods may be called from any thread, also from inside a task of the same domain, and must not block.
 pub trait DomainBackend: Send + Sync + 'static {

@@ -7,19 +7,19 @@ use rand::Rng as _;
 use rand::rand_core::UnwrapErr;
 use rand::rngs::SysRng;
 
-use super::{DomainBackend, EmptyLabel, Rng, RngStreams};
+use crate::{DomainBackend, EmptyLabel, Rng, RngStreams};
 
 /// The source of time, tasks, randomness and tokens; cheap to clone, and clones are the same domain.
 ///
-/// See the [module documentation](super) for what it is for.
+/// See the [crate documentation](crate) for what it is for.
 #[derive(Clone)]
 pub struct Domain {
-    pub(super) world: World,
+    pub(crate) world: World,
 }
 
 /// The real world is its own case, so that reading its clock costs no dynamic call.
 #[derive(Clone)]
-pub(super) enum World {
+pub(crate) enum World {
     Real(Arc<RngStreams>),
     Custom(Arc<dyn DomainBackend>),
 }
@@ -67,8 +67,8 @@ impl Domain {
     /// [`EmptyLabel`] when `label` is empty.
     ///
     /// ```
-    /// # use pinned::domain::Domain;
-    /// # fn main() -> Result<(), pinned::domain::EmptyLabel> {
+    /// # use pinned_domain::Domain;
+    /// # fn main() -> Result<(), pinned_domain::EmptyLabel> {
     /// let (one, other) = (Domain::real_seeded(7), Domain::real_seeded(7));
     /// other.rng("backoff")?.u64();
     /// assert_eq!(one.rng("sweep")?.u64(), other.rng("sweep")?.u64());

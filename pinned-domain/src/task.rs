@@ -12,8 +12,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::handle::World;
-use super::{Domain, SpawnedTask};
+use crate::handle::World;
+use crate::{Domain, SpawnedTask};
 
 /// Why a task has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,16 @@ impl TaskError {
 }
 
 /// What a panic said; panics with something other than text say nothing.
-pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> &str {
+///
+/// `payload` is what [`catch_unwind`](std::panic::catch_unwind) gives.
+///
+/// ```
+/// # use pinned_domain::panic_message;
+/// let panic = std::panic::catch_unwind(|| panic!("no luck")).expect_err("it panics");
+/// assert_eq!(panic_message(&*panic), "no luck");
+/// ```
+#[must_use]
+pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
     payload
         .downcast_ref::<&'static str>()
         .copied()
@@ -135,7 +144,7 @@ impl Domain {
     /// [`TaskError::Cancelled`]. So a guard that is dropped after its runtime has ended does not panic.
     ///
     /// ```
-    /// # use pinned::domain::Domain;
+    /// # use pinned_domain::Domain;
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let task = Domain::real().spawn(async { 6 * 7 });
     /// assert_eq!(task.await, Ok(42));

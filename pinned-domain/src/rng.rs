@@ -18,14 +18,14 @@ pub struct EmptyLabel;
 /// One stream of random numbers; clones draw from the same one.
 ///
 /// The numbers are reproducible, and therefore no secrets: tokens come from
-/// [`Domain::token_hex`](super::Domain::token_hex).
+/// [`Domain::token_hex`](crate::Domain::token_hex).
 #[derive(Clone)]
 pub struct Rng {
     stream: Arc<Mutex<ChaCha12Rng>>,
 }
 
 impl Rng {
-    /// A stream that starts at `seed`, for a [`DomainBackend`](super::DomainBackend) that derives its own seeds.
+    /// A stream that starts at `seed`, for a [`DomainBackend`](crate::DomainBackend) that derives its own seeds.
     #[must_use]
     pub fn from_seed(seed: [u8; 32]) -> Self {
         Self {
@@ -61,10 +61,10 @@ impl Rng {
     /// `draw` must not use the same stream through another handle; it would wait for itself.
     ///
     /// ```
-    /// # use pinned::domain::Domain;
+    /// # use pinned_domain::Domain;
     /// use rand::seq::SliceRandom as _;
     ///
-    /// # fn main() -> Result<(), pinned::domain::EmptyLabel> {
+    /// # fn main() -> Result<(), pinned_domain::EmptyLabel> {
     /// let mut workers = ["a", "b", "c"];
     /// Domain::real().rng("order")?.with(|rng| workers.shuffle(rng));
     /// # Ok(()) }
@@ -95,7 +95,7 @@ impl RngStreams {
         Self::from_root(root)
     }
 
-    pub(super) fn from_root(root: [u8; 32]) -> Self {
+    pub(crate) fn from_root(root: [u8; 32]) -> Self {
         Self {
             root,
             streams: Mutex::default(),
