@@ -32,13 +32,19 @@ impl Grants {
     /// Whether `ns` is among its namespaces.
     #[must_use]
     pub fn covers_namespace(&self, ns: &str) -> bool {
-        self.namespaces.iter().any(|granted| granted == "*" || granted == ns)
+        self.namespaces
+            .iter()
+            .any(|granted| granted == "*" || granted == ns)
     }
 
     /// Whether `env` is among its environments; everything is, in single mode (`*`).
     #[must_use]
     pub fn covers_env(&self, env: &str) -> bool {
-        env == "*" || self.envs.iter().any(|granted| granted == "*" || granted == env)
+        env == "*"
+            || self
+                .envs
+                .iter()
+                .any(|granted| granted == "*" || granted == env)
     }
 
     /// Whether `hostname` is among its hostnames; everything is, in single mode (`*`).

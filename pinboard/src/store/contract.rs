@@ -206,11 +206,8 @@ pub trait RegistryStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// The store does not answer; the order may stand.
-    fn order_drain<'a>(
-        &'a self,
-        client_id: &'a str,
-        drain: Option<Drain>,
-    ) -> StoreFuture<'a, bool>;
+    fn order_drain<'a>(&'a self, client_id: &'a str, drain: Option<Drain>)
+    -> StoreFuture<'a, bool>;
 
     /// Queues control messages for a session, in place of earlier ones for the same ids; whether the session lives.
     ///

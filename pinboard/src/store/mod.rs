@@ -15,7 +15,8 @@ pub use error::StoreError;
 pub use event::{Event, EventKind, EventPage};
 pub use order::{ClientRecord, Drain, FencedRow, MessageBody, QueuedMessage};
 pub use placement::{
-    Claim, Claimed, Expected, Fence, FenceState, Invalidation, PlacementKey, Reclaimed, Release, Row,
+    Claim, Claimed, Expected, Fence, FenceState, Invalidation, PlacementKey, Reclaimed, Release,
+    Row,
 };
 pub use session::{
     EndMode, Heartbeat, HeartbeatOutcome, NewSession, Registered, SessionChanges, SessionId,

@@ -1,9 +1,9 @@
 //! One worker's address and the connections to it. (Skeleton: the seam that others build against.)
 
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::io;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};

@@ -1,1 +1,14 @@
-//! Tests of the control plane.
+//! Tests of the control plane, one module for each of its parts.
+
+mod cli;
+mod config;
+mod operators;
+mod passport;
+mod placement;
+mod proxy;
+mod scanner;
+mod server;
+mod sessions;
+mod store;
+mod upstream;
+mod workers;

@@ -1,0 +1,1 @@
+//! The operator's subcommands (P1.2).

@@ -1,0 +1,1 @@
+//! The names of the metrics (P11), and what they count.

@@ -1,0 +1,1 @@
+//! A whole node: its parts, put together.

@@ -1,0 +1,1 @@
+//! Finds durable work that nobody holds, and wakes it (P8).

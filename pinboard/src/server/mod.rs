@@ -1,0 +1,1 @@
+//! Listening, serving and stopping (P1.6, P5.12).

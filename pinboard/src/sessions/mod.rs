@@ -1,0 +1,1 @@
+//! What workers ask of the registry: register, heartbeat, release, deregister (P2).
