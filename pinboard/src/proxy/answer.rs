@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::body::AnswerBody;
 use super::cluster_call::CallError;
+use super::head::FramingError;
 use super::host::HostError;
 use super::target::TargetError;
 use crate::passport::Denied;
@@ -123,6 +124,18 @@ impl From<TargetError> for Failure {
             TargetError::NotFound => Self::NotFound,
             TargetError::InvalidId(reason) => Self::Bad(reason),
         }
+    }
+}
+
+impl From<FramingError> for Failure {
+    fn from(error: FramingError) -> Self {
+        Self::Bad(error.text())
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
     }
 }
 

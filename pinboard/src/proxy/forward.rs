@@ -1,9 +1,10 @@
 //! From a request to its answer: who may ask, who holds the id, what they say, and whether that is the last word.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use pinned_domain::Domain;
@@ -29,6 +30,9 @@ use crate::workers::Workers;
 
 /// How often a request is placed again when it was not run (P5.9).
 const MOST_MOVES: u32 = 3;
+
+/// How old the list of sessions may be when a session calls that is not in it.
+const READ_ANEW: Duration = Duration::from_millis(100);
 
 /// The most headers of a request; the parser of HTTP/1.1 takes no more either.
 const MOST_HEADERS: usize = 100;
@@ -177,7 +181,7 @@ impl Proxy {
         if worker.is_none() && !self.workers.has_ended(&session) {
             // It may have registered a moment ago, on another node. Strangers may say so as often as they like, and share one
             // reading.
-            let _ = self.workers.refresh_if_older(crate::workers::STRANGERS_WAIT).await;
+            let _ = self.workers.refresh_if_older(READ_ANEW).await;
             worker = self.workers.get(&session);
         }
         let worker = worker.ok_or(CallError::Secret)?;
@@ -217,10 +221,13 @@ impl Proxy {
             let sent = placed.worker.backend.send(client.lane(), head, replay.upload()).await;
             let may_move = moves < MOST_MOVES && replay.is_whole();
             let next = match sent {
-                Ok(reply) => match self.judge(&reply, &placed, may_move).await? {
-                    Some(next) => next,
-                    None => break reply,
-                },
+                Ok(reply) => {
+                    let verdict = verdict(reply.status, &reply.headers);
+                    match self.judge(verdict, &placed, may_move).await? {
+                        Some(next) => next,
+                        None => break reply,
+                    }
+                }
                 Err(error) => self.after_failure(error, &placed, may_move).await?,
             };
             placed = next;
@@ -233,11 +240,11 @@ impl Proxy {
     /// Where else a request goes that `placed` has answered like this; `None` when that is the answer (P5.9, P5.10).
     async fn judge(
         &self,
-        reply: &Reply,
+        verdict: Verdict,
         placed: &Arc<Placed>,
         may_move: bool,
     ) -> Result<Option<Arc<Placed>>, NotPlaced> {
-        let refusal = match verdict(reply.status, &reply.headers) {
+        let refusal = match verdict {
             Verdict::Answered => return Ok(None),
             Verdict::Busy => {
                 self.metrics.refused();

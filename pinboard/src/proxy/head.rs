@@ -33,14 +33,21 @@ pub(super) struct Asked<'r> {
 }
 
 /// The length or the coding of a body is not to be relied on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FramingError {
-    #[error("more than one Content-Length")]
     Lengths,
-    #[error("malformed Content-Length")]
     Length,
-    #[error("the only Transfer-Encoding is chunked, and without a Content-Length")]
     Coding,
+}
+
+impl FramingError {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Lengths => "more than one Content-Length",
+            Self::Length => "malformed Content-Length",
+            Self::Coding => "the only Transfer-Encoding is chunked, and without a Content-Length",
+        }
+    }
 }
 
 impl Asked<'_> {

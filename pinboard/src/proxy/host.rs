@@ -4,16 +4,23 @@ use http::request::Parts;
 use http::{Version, header};
 
 /// A request does not say whom it is addressed to, or says it twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostError {
-    #[error("missing Host header")]
     Missing,
-    #[error("more than one Host header")]
     Twice,
-    #[error("the authority of the request differs from its Host header")]
     Differs,
-    #[error("invalid Host header")]
     Invalid,
+}
+
+impl HostError {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Missing => "missing Host header",
+            Self::Twice => "more than one Host header",
+            Self::Differs => "the authority of the request differs from its Host header",
+            Self::Invalid => "invalid Host header",
+        }
+    }
 }
 
 /// What `Host` says upstream: as it came. `None` when a client of HTTP/1.0 says nothing, and need not.

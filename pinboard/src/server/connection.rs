@@ -32,7 +32,7 @@ pub(super) struct Connection {
     peer: SocketAddr,
     client: Client,
     registered: Registered,
-    _permit: Option<Permit>,
+    _permit: Permit,
 }
 
 impl Connection {
@@ -41,7 +41,7 @@ impl Connection {
         peer: SocketAddr,
         lane: usize,
         registered: Registered,
-        permit: Option<Permit>,
+        permit: Permit,
     ) -> Arc<Self> {
         Arc::new(Self {
             shared,

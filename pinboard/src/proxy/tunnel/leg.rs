@@ -48,14 +48,14 @@ enum Course {
 }
 
 /// Why a direction is done with, or waits for a decision.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LegEvent {
     /// The source has no more. The sink is told once [`Leg::end`] is called.
     SourceEnded,
     /// The source broke.
-    SourceFailed(io::Error),
+    SourceFailed,
     /// The sink takes no more.
-    SinkFailed(io::Error),
+    SinkFailed,
     /// The sink has all there was and has been told.
     Shut,
 }
@@ -78,8 +78,8 @@ impl Leg {
         sink: &mut (impl AsyncWrite + Unpin),
     ) -> Poll<LegEvent> {
         for _ in 0..TURN {
-            if let Err(error) = ready!(self.poll_pending(cx, sink)) {
-                return Poll::Ready(LegEvent::SinkFailed(error));
+            if ready!(self.poll_pending(cx, sink)).is_err() {
+                return Poll::Ready(LegEvent::SinkFailed);
             }
             match &mut self.course {
                 Course::Open | Course::Discarding => {}
@@ -98,7 +98,7 @@ impl Leg {
                     self.course = Course::Shut;
                     return Poll::Ready(match told {
                         Ok(()) => LegEvent::Shut,
-                        Err(error) => LegEvent::SinkFailed(error),
+                        Err(_) => LegEvent::SinkFailed,
                     });
                 }
                 Course::Shut => return Poll::Ready(LegEvent::Shut),
@@ -110,7 +110,7 @@ impl Leg {
                 Poll::Pending => {
                     return match ready!(self.poll_flush(cx, sink)) {
                         Ok(()) => Poll::Pending,
-                        Err(error) => Poll::Ready(LegEvent::SinkFailed(error)),
+                        Err(_) => Poll::Ready(LegEvent::SinkFailed),
                     };
                 }
             }
@@ -128,7 +128,7 @@ impl Leg {
     ) -> Poll<Result<usize, LegEvent>> {
         READ.with_borrow_mut(|scratch| {
             let mut read = ReadBuf::new(scratch);
-            ready!(Pin::new(source).poll_read(cx, &mut read)).map_err(LegEvent::SourceFailed)?;
+            ready!(Pin::new(source).poll_read(cx, &mut read)).map_err(|_| LegEvent::SourceFailed)?;
             let read = read.filled();
             if matches!(self.course, Course::Discarding) {
                 return Poll::Ready(Ok(read.len()));
@@ -139,17 +139,10 @@ impl Leg {
             let mut rest = read;
             while !rest.is_empty() {
                 match Pin::new(&mut *sink).poll_write(cx, rest) {
-                    Poll::Ready(Ok(0)) => {
-                        return Poll::Ready(Err(LegEvent::SinkFailed(
-                            io::ErrorKind::WriteZero.into(),
-                        )));
-                    }
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(LegEvent::SinkFailed)),
                     Poll::Ready(Ok(written)) => {
                         self.is_unflushed = true;
                         rest = &rest[written..];
-                    }
-                    Poll::Ready(Err(error)) => {
-                        return Poll::Ready(Err(LegEvent::SinkFailed(error)));
                     }
                     Poll::Pending => {
                         self.pending = Bytes::copy_from_slice(rest);

@@ -124,12 +124,12 @@ where
                     this.worker_has_ended(false);
                     has_changed = true;
                 }
-                Poll::Ready(LegEvent::SourceFailed(_)) => {
+                Poll::Ready(LegEvent::SourceFailed) => {
                     this.worker_has_ended(true);
                     has_changed = true;
                 }
                 // The client is gone.
-                Poll::Ready(LegEvent::SinkFailed(_)) => return Poll::Ready(()),
+                Poll::Ready(LegEvent::SinkFailed) => return Poll::Ready(()),
             }
             match this.up.poll(cx, &mut this.client, &mut this.worker) {
                 Poll::Pending => {}
@@ -145,9 +145,9 @@ where
                     this.client_has_ended();
                     has_changed = true;
                 }
-                Poll::Ready(LegEvent::SourceFailed(_)) => return Poll::Ready(()),
+                Poll::Ready(LegEvent::SourceFailed) => return Poll::Ready(()),
                 // What it has said before may still be on its way to the client.
-                Poll::Ready(LegEvent::SinkFailed(_)) => {
+                Poll::Ready(LegEvent::SinkFailed) => {
                     this.up.discard();
                     has_changed = true;
                 }
