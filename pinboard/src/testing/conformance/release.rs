@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::scene::{Scene, Verdict, holds, release, same};
-use crate::store::{Claimed, EndMode, Expected};
+use super::scene::{Scene, Verdict, Worker, holds, release, same};
+use crate::store::{Claimed, EndMode, Expected, PlacementKey};
 
 /// A release that comes within this of its placement is remembered.
 const SOON: Duration = Duration::from_secs(1);
@@ -130,30 +130,29 @@ async fn a_preference_ends_with_its_session(scene: &Scene) {
 
 async fn a_remembered_release_is_forgotten(scene: &Scene) {
     let rule = "P2.8 (a release is remembered for five seconds)";
-    let (key, first, second, asked) = scene
+    let (key, first, second, released, asked) = scene
         .in_time(REMEMBERED, rule, || {
             Box::pin(async move {
-                let ((key, first), second) = (released_soon(scene, rule).await, scene.key());
-                let second = scene.worker_of(&second).await;
-                let kept = (scene.keep_alive(&first), scene.keep_alive(&second));
+                let (key, first) = released_soon(scene, rule).await;
+                let released = scene.domain.monotonic();
+                let second = scene.worker_of(&key).await;
+                let first = (scene.keep_alive(&first), first);
+                let second = (scene.keep_alive(&second), second);
                 scene.wait(scene.just_before(REMEMBERED)).await;
-                let asked = scene.claim(&key, &second, Expected::Vacant, rule).await;
-                ((key, kept), first, second, asked)
+                let asked = scene.claim(&key, &second.1, Expected::Vacant, rule).await;
+                (key, first, second, released, asked)
             })
         })
         .await;
-    let (key, _kept) = key;
-    let preferred = Claimed::Preferred(first.session.clone());
+    let preferred = Claimed::Preferred(first.1.session.clone());
     same(rule, "the claim for another, before", &asked, &preferred);
-    scene.wait_out(REMEMBERED).await;
-    scene.place(&key, &second, rule).await;
+    let waited = scene.domain.monotonic() - released;
+    scene.wait_out(REMEMBERED.saturating_sub(waited)).await;
+    scene.place(&key, &second.1, rule).await;
 }
 
 /// An id whose release surely came soon.
-async fn released_soon(
-    scene: &Scene,
-    rule: &'static str,
-) -> (crate::store::PlacementKey, super::scene::Worker) {
+async fn released_soon(scene: &Scene, rule: &'static str) -> (PlacementKey, Worker) {
     scene
         .in_time(SOON, rule, || {
             Box::pin(async move {

@@ -69,7 +69,7 @@ impl Scene {
             Pace::Timed => (Duration::from_secs(short), moment),
             Pace::Guarded => (
                 Duration::from_secs(long),
-                Duration::from_millis(if virtual_time { 15_000 } else { 1_500 }),
+                Duration::from_millis(if virtual_time { 15_000 } else { 1_000 }),
             ),
         };
         let options = StoreOptions {

@@ -218,6 +218,8 @@ async fn the_client_of_a_session_is_known(scene: &Scene) {
 
 // ===== what takes time =====
 
+// The rows of the dead may have been swept meanwhile: whether a holder lost an id is not asked.
+
 async fn a_session_dies_a_lease_after_its_last_heartbeat(scene: &Scene) {
     let rule = "P2.4 (a session expires one lease TTL after its last heartbeat)";
     let ttl = scene.options.lease_ttl;
@@ -253,11 +255,11 @@ async fn a_session_dies_a_lease_after_its_last_heartbeat(scene: &Scene) {
     let client = scene.store.client_of(&worker.session).await.holds(rule);
     let expected = Some(worker.record.client_id.clone());
     same(rule, "its client, known a while yet", &client, &expected);
-    let (next, replaced) = scene
+    let (next, _) = scene
         .take(&key, (&worker, epoch), &rival, rule)
         .await
         .placed(rule);
-    holds(rule, "its id goes to another", replaced && next > epoch);
+    holds(rule, "its id goes to another", next > epoch);
     let lived = scene.end(&worker, EndMode::Now, rule).await;
     same(rule, "whether it lived when it was ended", &lived, &false);
     scene.holds_row(&key, Some((&rival, next)), rule).await;
@@ -299,7 +301,7 @@ async fn a_retired_session_dies_with_its_lease(scene: &Scene) {
     scene.wait_out(scene.options.lease_ttl).await;
     let rival = scene.worker_of(&key).await;
     let taken = scene.take(&key, (&first, epoch), &rival, rule).await;
-    holds(rule, "its id is free then", taken.placed(rule).1);
+    holds(rule, "its id is free then", taken.placed(rule).0 > epoch);
     holds(
         rule,
         "the later session lives",
@@ -328,5 +330,5 @@ async fn an_ending_session_dies_with_its_lease(scene: &Scene) {
     scene.wait_out(ttl).await;
     let rival = scene.worker_of(&key).await;
     let taken = scene.take(&key, (&worker, epoch), &rival, rule).await;
-    holds(rule, "its id is free then", taken.placed(rule).1);
+    holds(rule, "its id is free then", taken.placed(rule).0 > epoch);
 }

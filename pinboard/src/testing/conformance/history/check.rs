@@ -272,9 +272,15 @@ impl<'a> Id<'a> {
             .iter()
             .rfind(|reign| reign.placed.ended < entry.begun);
         let Some((holder, epoch)) = seen else {
+            // That one may have gone, or one that followed it and was placed meanwhile.
+            let may_be_gone = |reign: &Reign<'_>| {
+                reign.placed.begun < entry.ended
+                    && (reign.released.is_some_and(|r| r.begun < entry.ended)
+                        || self.may_be_over(reign, entry.ended))
+            };
+            let mut later = reigns.iter();
             let gone = latest.is_none_or(|latest| {
-                latest.released.is_some_and(|r| r.begun < entry.ended)
-                    || self.may_be_over(latest, entry.ended)
+                later.any(|reign| reign.epoch >= latest.epoch && may_be_gone(reign))
             });
             if !gone {
                 self.breaks(
@@ -287,7 +293,8 @@ impl<'a> Id<'a> {
         let stale = latest.is_some_and(|latest| latest.epoch > *epoch);
         let reign = reigns.iter().find(|reign| reign.epoch == *epoch);
         let there = reign.is_some_and(|reign| {
-            let held = reign.holders.iter().position(|(h, _)| *h == holder);
+            // The last time: it may have reclaimed what it held already.
+            let held = reign.holders.iter().rposition(|(h, _)| *h == holder);
             let moved_on = held.is_none_or(|held| {
                 let mut later = reign.holders[held + 1..].iter();
                 later.any(|(_, moved)| moved.ended < entry.begun)
