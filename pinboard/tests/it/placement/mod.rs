@@ -2,6 +2,7 @@
 
 mod choosing;
 mod claiming;
+mod counting;
 mod events;
 mod knowing;
 mod outage;
