@@ -44,7 +44,7 @@ fn run(data: &mut Unstructured<'_>) -> Result<()> {
         keep_trailer: data.arbitrary()?,
     };
     let mut headers = HeaderMap::new();
-    while data.ratio(7, 8)? {
+    while !data.is_empty() && data.ratio(7, 8)? {
         let name = HeaderName::from_static(data.choose(&NAMES)?);
         let length = data.int_in_range(0..=24)?;
         if let Ok(value) = HeaderValue::from_bytes(data.bytes(length)?) {

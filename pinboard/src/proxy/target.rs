@@ -82,20 +82,34 @@ impl<'a> Target<'a> {
 const NOT_TEXT: &str = "id must contain only [A-Za-z0-9._~-]";
 
 /// Whether `rest`, what follows the id, leads out of the id when somebody on the way to the handler resolves its dot
-/// segments: to another instance, or to routes that are the worker's own.
+/// segments: to another instance, or to routes that are the worker's own. Those that stay within are passed on as they are.
 ///
-/// Those that stay within are passed on as they are.
+/// Some take a backslash for a slash, or decode before they resolve: it has to stay within whoever reads it.
 fn climbs(rest: &str) -> bool {
     let rest = rest.as_bytes();
     if !rest.contains(&b'.') && !rest.contains(&b'%') {
         return false;
     }
+    let is_slash = |byte: u8, is_encoded: bool| byte == b'/' && !is_encoded;
+    if rest.contains(&b'\\') || rest.contains(&b'%') {
+        climbs_between(rest, is_slash)
+            || climbs_between(rest, |byte, is_encoded| {
+                is_slash(byte, is_encoded) || byte == b'\\' && !is_encoded
+            })
+            || climbs_between(rest, |byte, _| byte == b'/')
+            || climbs_between(rest, |byte, _| matches!(byte, b'/' | b'\\'))
+    } else {
+        climbs_between(rest, is_slash)
+    }
+}
+
+/// The same where segments end at what `ends_segment` says, of a byte and of whether it is percent-encoded.
+fn climbs_between(rest: &[u8], ends_segment: impl Fn(u8, bool) -> bool) -> bool {
     let (mut depth, mut segment, mut at) = (0_i32, Segment::default(), 0);
     while at < rest.len() {
         let (byte, length) = unit(&rest[at..]);
         at += length;
-        // Some take a backslash for a slash.
-        if matches!(byte, b'/' | b'\\') {
+        if ends_segment(byte, length > 1) {
             depth += std::mem::take(&mut segment).step();
             if depth < 0 {
                 return true;
@@ -114,11 +128,13 @@ fn unit(bytes: &[u8]) -> (u8, usize) {
             .get(at)
             .and_then(|digit| char::from(*digit).to_digit(16))
     };
-    match (bytes[0], digit(1), digit(2)) {
+    if bytes[0] == b'%'
+        && let (Some(high), Some(low)) = (digit(1), digit(2))
+    {
         // Two hex digits are less than 256.
-        (b'%', Some(high), Some(low)) => ((high * 16 + low) as u8, 3),
-        (byte, ..) => (byte, 1),
+        return ((high * 16 + low) as u8, 3);
     }
+    (bytes[0], 1)
 }
 
 /// What is known of a segment while it is read.

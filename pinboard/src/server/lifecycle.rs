@@ -1,5 +1,8 @@
 //! How far a node is on its way out (P1.6).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pinned_domain::Event;
 
 /// How far a node is on its way out. Cheap to clone; clones are the same.
@@ -12,6 +15,7 @@ use pinned_domain::Event;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Lifecycle {
+    begun: Arc<AtomicBool>,
     leaving: Event,
     closing: Event,
     ended: Event,
@@ -50,7 +54,7 @@ impl Lifecycle {
 
     /// Whether this was the first call.
     pub(super) fn leave(&self) -> bool {
-        let is_first = !self.leaving.is_set();
+        let is_first = !self.begun.swap(true, Ordering::AcqRel);
         self.leaving.set();
         is_first
     }

@@ -192,24 +192,33 @@ impl Server {
     ///
     /// Dropping the future leaves the server half stopped: call [`stop_now`](Self::stop_now) then.
     pub async fn stop(&self) {
-        let shared = &*self.shared;
-        if !shared.lifecycle.leave() {
-            return shared.lifecycle.ended().await;
+        let lifecycle = &self.shared.lifecycle;
+        if !lifecycle.leave() {
+            return lifecycle.ended().await;
         }
+        tokio::select! {
+            () = self.wind_down() => lifecycle.end(),
+            // By `stop_now`.
+            () = lifecycle.ended() => {}
+        }
+    }
+
+    async fn wind_down(&self) {
+        let shared = &*self.shared;
         shared.domain.sleep(shared.options.grace).await;
         shared.lifecycle.close();
         for table in &shared.lanes {
             table.leave();
         }
-        if !self.is_empty_within(shared.options.drain).await {
-            tracing::info!(target: "pinboard::server", open = shared.limit.held(), "closing what is still open");
-            self.tell(Nudge::Close);
-            if !self.is_empty_within(LAST_WORDS).await {
-                self.tell(Nudge::End);
-                self.is_empty_within(LAST_WORDS).await;
-            }
+        if self.is_empty_within(shared.options.drain).await {
+            return;
         }
-        shared.lifecycle.end();
+        tracing::info!(target: "pinboard::server", open = shared.limit.held(), "closing what is still open");
+        self.tell(Nudge::Close);
+        if !self.is_empty_within(LAST_WORDS).await {
+            self.tell(Nudge::End);
+            self.is_empty_within(LAST_WORDS).await;
+        }
     }
 
     /// Stops without waiting for anyone.
@@ -245,13 +254,20 @@ impl Server {
 
     /// Accepts for ever.
     async fn accept(&self, lane: usize, listener: &TcpListener) {
+        let mut fails = false;
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => self.admit(lane, stream, peer),
+                Ok((stream, peer)) => {
+                    fails = false;
+                    self.admit(lane, stream, peer);
+                }
                 // The client has left while it waited.
                 Err(error) if is_of_the_client(&error) => {}
                 Err(error) => {
-                    tracing::warn!(target: "pinboard::server", %error, "cannot accept connections");
+                    // Said once, however long it lasts.
+                    if !std::mem::replace(&mut fails, true) {
+                        tracing::warn!(target: "pinboard::server", %error, "cannot accept connections");
+                    }
                     self.shared.domain.sleep(ACCEPT_PAUSE).await;
                 }
             }

@@ -36,7 +36,6 @@ pub(super) fn listen(address: SocketAddr, lanes: usize) -> io::Result<Vec<std::n
         return Ok(vec![first.into()]);
     }
     let address = first.local_addr()?.as_socket().unwrap_or(address);
-    first.listen(1)?;
     drop(first);
     (0..lanes)
         .map(|_| {
