@@ -80,7 +80,7 @@ impl Releases {
                 .await;
             for item in batch {
                 // Whoever queued it may have gone.
-                let _ = item.done.send(outcome.clone());
+                let _ = item.done.send(outcome);
             }
         }
         std::mem::forget(sending);

@@ -108,6 +108,6 @@ impl HttpBody for Shareable {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.size.clone()
+        self.size
     }
 }

@@ -195,7 +195,15 @@ mod tests {
         let broken = |_: &str| Some(OsString::from_vec(vec![0xff]));
         let environment = Environment::from_lookup(broken);
         assert!(environment.address(default()).is_err());
-        assert!(environment.check_mode().is_err());
+        #[cfg(feature = "fleet")]
+        {
+            let mut fleet = FleetSettings::default();
+            environment.fill_in(&mut fleet);
+            let Err(error) = fleet.connect() else {
+                panic!("that is no URL");
+            };
+            assert!(error.to_string().contains("PINBOARD_URL"), "{error}");
+        }
     }
 
     #[test]
