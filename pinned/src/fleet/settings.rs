@@ -98,7 +98,7 @@ impl FleetSettings {
     }
 
     /// W1.2: what needs a hostname, and what needs a control plane.
-    pub(crate) fn check(&self, hostname: Option<&str>) -> Result<()> {
+    pub(crate) fn check(&self, hostname: Option<&str>, placed: bool) -> Result<()> {
         if hostname.is_none() {
             for (name, given) in [
                 ("env", self.env.is_some()),
@@ -111,7 +111,7 @@ impl FleetSettings {
                 }
             }
         }
-        if self.url.is_none() {
+        if !placed {
             for (name, given) in [
                 ("PINBOARD_TOKEN", self.token.is_some()),
                 ("ADVERTISE_URL", self.advertise_url.is_some()),

@@ -297,8 +297,8 @@ impl WorkerBuilder {
         #[cfg(feature = "fleet")]
         let membership = {
             environment.fill_in(&mut self.fleet);
-            self.fleet.check(hostname.as_deref())?;
             let placed = self.fleet.url.is_some() || self.control_plane.is_some();
+            self.fleet.check(hostname.as_deref(), placed)?;
             placed
                 .then(|| self.fleet.membership(hostname.as_deref()))
                 .transpose()?
