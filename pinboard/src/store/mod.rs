@@ -8,6 +8,7 @@ mod error;
 mod event;
 mod order;
 mod placement;
+mod redis;
 mod session;
 
 pub use contract::{RegistryStore, StoreFuture, StoreOptions};
@@ -18,6 +19,7 @@ pub use placement::{
     Claim, Claimed, Expected, Fence, FenceState, Invalidation, PlacementKey, Reclaimed, Release,
     Row,
 };
+pub use redis::{InvalidRedisUrl, RedisStore, RedisUrl};
 pub use session::{
     EndMode, Heartbeat, HeartbeatOutcome, NewSession, Registered, SessionChanges, SessionId,
     SessionRecord, SessionUpdate, SessionView,

@@ -1,0 +1,58 @@
+-- What the scripts of the slot {fleet} share.
+--
+-- KEYS[2]   versions: a hash of 'last', 'base', 'trimmed', 'namespaces' and the 'generation' that these are of
+-- KEYS[3]   sessions: a hash, session -> '<generation> <expires> <state> <last heartbeat> <client>'
+-- KEYS[4]   records: a hash, session -> JSON
+-- KEYS[5]   updates: a hash, session -> JSON
+-- KEYS[6]   addresses: a hash, session -> JSON, of those whose addresses were found out anew
+-- KEYS[7]   changes: a sorted set, session by the version of its latest change
+-- KEYS[8]   expiries: a sorted set, session by when it expires
+-- KEYS[9]   drains: a hash, client -> 'c' or the deadline
+-- KEYS[10]  namespaces: a set of '<env>:<ns>'
+
+-- Versions rise by one for each change, and begin far above any that an earlier life can have reached: a thousand for
+-- each ms. So a reader that comes from an earlier life is known by its version.
+local function versions()
+  local last, base, trimmed, namespaces, born = unpack(redis.call(
+    'HMGET', KEYS[2], 'last', 'base', 'trimmed', 'namespaces', 'generation'))
+  if born ~= generation then
+    last = int(math.max((tonumber(last) or 0) + 1, now * 1024))
+    base, trimmed, namespaces = last, last, last
+    redis.call('HSET', KEYS[2], 'last', last, 'base', base, 'trimmed', trimmed,
+      'namespaces', namespaces, 'generation', generation)
+  end
+  return tonumber(last), tonumber(base), tonumber(trimmed), tonumber(namespaces)
+end
+
+-- Notes that a session has changed.
+local function changed(session)
+  local version = versions() + 1
+  redis.call('HSET', KEYS[2], 'last', int(version))
+  redis.call('ZADD', KEYS[7], int(version), session)
+  return version
+end
+
+-- 'l' for a session that lives, 'e' for one that lives but takes neither heartbeats nor ids, nil for one that is dead;
+-- then what it is known by.
+local function standing(session)
+  local text = redis.call('HGET', KEYS[3], session)
+  if not text then
+    return nil
+  end
+  local born, expires, state, beat, client = string.match(text, '^(%d+) (%d+) (%a) (%d+) (.*)$')
+  if born == generation and state ~= 'x' and tonumber(expires) > now then
+    return state, expires, beat, client
+  end
+  return nil, expires, beat, client
+end
+
+local function enroll(session, expires, state, beat, client)
+  redis.call('HSET', KEYS[3], session,
+    table.concat({ generation, expires, state, beat, client }, ' '))
+  redis.call('ZADD', KEYS[8], expires, session)
+end
+
+-- The order for a client, or false.
+local function drain(client)
+  return redis.call('HGET', KEYS[9], client)
+end
