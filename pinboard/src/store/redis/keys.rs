@@ -88,6 +88,9 @@ impl Place {
                 "expiries",
                 "drains",
                 "namespaces",
+                "clients",
+                "latest",
+                "client-records",
             ],
         };
         names.iter().map(|name| self.key(name)).collect()
@@ -243,6 +246,6 @@ mod tests {
         // These are what a running fleet has on disk.
         let key = PlacementKey::single("/counters", "alice");
         let member = Member::new(&key, 16);
-        assert_eq!(member.row(), "pinboard:{s3}:row:*:/counters:alice");
+        assert_eq!(member.row(), "pinboard:{s12}:row:*:/counters:alice");
     }
 }

@@ -35,7 +35,9 @@
 //! | `expiries` | sorted set | session, by when it expires |
 //! | `drains` | hash | client -> `c`, or the deadline of its drain |
 //! | `namespaces` | set | every namespace that was ever served |
-//! | `client:<client>` | hash | `session`: its latest; `record`: JSON; `forgotten`: when, but for orders. With an expiry |
+//! | `clients` | sorted set | client, by when it is forgotten, but for orders |
+//! | `latest` | hash | client -> its latest session |
+//! | `client-records` | hash | client -> JSON |
 //! | `messages:<session>` | sorted set | member, by the number of its control message. With an expiry, as the next |
 //! | `deadlines:<session>` | hash | member -> the deadline of its message, or `-` |
 //! | `events` | stream | the ring of events; an id is the event's number |

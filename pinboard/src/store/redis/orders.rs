@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use redis::cmd;
-
 use super::RedisStore;
 use super::answer::only;
 use super::error::unexpected;
 use super::keys::{Member, Place};
-use super::router::{Call, Request};
-use super::scripts::{DRAIN, QUEUE};
-use super::sessions::{client_key, from_json, with_messages};
+use super::router::Call;
+use super::scripts::{CLIENT, DRAIN, QUEUE};
+use super::sessions::{from_json, with_messages};
 use crate::store::{ClientRecord, Drain, MessageBody, SessionId, StoreError};
 
 /// How long a client is remembered after it has registered, and an order after its deadline.
@@ -23,12 +21,10 @@ impl RedisStore {
         &self,
         client_id: &str,
     ) -> Result<Option<ClientRecord>, StoreError> {
-        let mut get = cmd("HGET");
-        get.arg(client_key(client_id)).arg("record");
-        let answers = self
-            .router
-            .one(Request::new(Place::Fleet).plain(get))
-            .await?;
+        let call = Call::new(Place::Fleet, &CLIENT)
+            .arg(client_id)
+            .millis(REMEMBERED);
+        let answers = self.router.one(call.at(Place::Fleet)).await?;
         let record: Option<String> = only(answers)?;
         record.as_deref().map(from_json).transpose()
     }
@@ -38,9 +34,7 @@ impl RedisStore {
         client_id: &str,
         drain: Option<Drain>,
     ) -> Result<bool, StoreError> {
-        let call = Call::new(Place::Fleet, &DRAIN)
-            .key(client_key(client_id))
-            .arg(client_id);
+        let call = Call::new(Place::Fleet, &DRAIN).arg(client_id);
         let call = match drain {
             None => call.arg(""),
             Some(Drain::Cordon) => call.arg("c"),

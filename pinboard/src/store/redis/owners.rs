@@ -171,7 +171,7 @@ async fn ask(
     if !known {
         let slots_of: HashMap<_, _> = Place::all(shards)
             .zip(answers)
-            .filter_map(|(place, slot)| Some((place, redis::from_redis_value(slot).ok()?)))
+            .filter_map(|(place, slot)| Some((place, number(slot)?)))
             .collect();
         *slots.lock() = slots_of;
     }
@@ -205,14 +205,13 @@ fn ranges(answer: Value, asked: &Address) -> Option<Vec<Range>> {
             return None;
         };
         let mut range = range.into_iter();
-        let first = redis::from_redis_value(range.next()?).ok()?;
-        let last = redis::from_redis_value(range.next()?).ok()?;
+        let (first, last) = (number(range.next()?)?, number(range.next()?)?);
         let Some(Value::Array(primary)) = range.next() else {
             continue;
         };
         let mut primary = primary.into_iter();
         let host: Option<String> = redis::from_redis_value(primary.next()?).ok()?;
-        let port = redis::from_redis_value(primary.next()?).ok()?;
+        let port = number(primary.next()?)?;
         let host = match host.as_deref() {
             // The host that it was asked at; '?' is one that nobody knows.
             None | Some("") => asked.host.clone(),
@@ -226,6 +225,12 @@ fn ranges(answer: Value, asked: &Address) -> Option<Vec<Range>> {
         });
     }
     Some(found)
+}
+
+/// A number of 16 bits: the client library would cut off what is more.
+fn number(value: Value) -> Option<u16> {
+    let number: i64 = redis::from_redis_value(value).ok()?;
+    u16::try_from(number).ok()
 }
 
 /// How long owners that are all there are taken to stay.

@@ -55,6 +55,7 @@ scripts! {
     HEARTBEAT = ALWAYS, ["prelude", "fleet", "heartbeat"];
     FINISH = ALWAYS, ["prelude", "fleet", "finish"];
     SINCE = ALWAYS, ["prelude", "fleet", "since"];
+    CLIENT = ALWAYS, ["prelude", "fleet", "client"];
     DRAIN = ALWAYS, ["prelude", "fleet", "drain"];
     QUEUE = GROWS, ["prelude", "fleet", "queue"];
     TIDY = ALWAYS, ["prelude", "fleet", "tidy"];

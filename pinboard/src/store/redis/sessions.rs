@@ -21,6 +21,11 @@ use crate::store::{
 /// How many control messages one heartbeat is answered with; the next follow once these are confirmed.
 const MESSAGES: usize = 1_000;
 
+/// How the scripts are told that a session ends at once,
+const NOW: &str = "now";
+/// or when its lease would have run out.
+const LATER: &str = "later";
+
 impl RedisStore {
     /// Begins a session in three steps: what stands before it, the shards, and last the fleet. So no node sees a session that
     /// a shard does not know, and none takes it to live longer than the shards do.
@@ -29,8 +34,7 @@ impl RedisStore {
         session: NewSession,
     ) -> Result<Registered, StoreError> {
         let NewSession { id, record } = session;
-        let client = client_key(&record.client_id);
-        let peek = Call::new(Place::Fleet, &PEEK).key(client.clone());
+        let peek = Call::new(Place::Fleet, &PEEK).arg(&record.client_id);
         let answers = self.router.one(peek.at(Place::Fleet)).await?;
         let (now, earlier): (u64, Option<String>) = only(answers)?;
         let earlier = earlier.filter(|earlier| *earlier != id.as_str());
@@ -46,7 +50,6 @@ impl RedisStore {
             envs: envs(&record),
         };
         let mut call = Call::new(Place::Fleet, &REGISTER)
-            .key(client)
             .arg(id.as_str())
             .arg(&record.client_id)
             .number(expires)
@@ -63,9 +66,9 @@ impl RedisStore {
             .as_deref()
             .filter(|last| Some(*last) != earlier.as_deref())
         {
-            // Another register of the same client came in between.
-            self.begin_in_shards(&id, &record.client_id, Some(last))
-                .await?;
+            // Another register of the same client came in between. Only that one is retired: this session may have been
+            // too, meanwhile.
+            self.end_in_shards(&SessionId::new(last), LATER).await?;
         }
         Ok(Registered {
             earlier: last.map(SessionId::new),
@@ -110,7 +113,8 @@ impl RedisStore {
             .millis(ttl)
             .arg(json(&update)?)
             .arg(addresses)
-            .number(MESSAGES);
+            .number(MESSAGES)
+            .millis(orders::REMEMBERED);
         // What is no number is the id of no message.
         for number in acks.iter().filter_map(|id| id.parse::<u64>().ok()) {
             call = call.number(number);
@@ -149,20 +153,30 @@ impl RedisStore {
         mode: EndMode,
     ) -> Result<bool, StoreError> {
         let mode = match mode {
-            EndMode::Now => "now",
-            EndMode::AtExpiry => "later",
+            EndMode::Now => NOW,
+            EndMode::AtExpiry => LATER,
         };
         let fleet = with_messages(Call::new(Place::Fleet, &FINISH), session);
         let mut requests = vec![fleet.arg(session.as_str()).arg(mode).at(Place::Fleet)];
-        requests.extend(Place::shards(self.options.shards).map(|place| {
-            let end = Call::new(place, &END).arg(session.as_str()).arg(mode);
-            end.at(place)
-        }));
+        requests.extend(self.ends(session, mode));
         let mut lived = false;
         for answers in self.router.all(requests).await? {
             lived |= only::<u64>(answers)? == 1;
         }
         Ok(lived)
+    }
+
+    async fn end_in_shards(&self, session: &SessionId, mode: &str) -> Result<(), StoreError> {
+        self.router.all(self.ends(session, mode).collect()).await?;
+        Ok(())
+    }
+
+    /// Ends a session in every shard.
+    fn ends(&self, session: &SessionId, mode: &str) -> impl Iterator<Item = Request> {
+        Place::shards(self.options.shards).map(move |place| {
+            let end = Call::new(place, &END).arg(session.as_str()).arg(mode);
+            end.at(place)
+        })
     }
 
     pub(super) async fn client_of_session(
@@ -223,10 +237,6 @@ impl RedisStore {
 pub(super) fn with_messages(call: Call, session: &SessionId) -> Call {
     call.key(Place::Fleet.key_of("messages", session.as_str()))
         .key(Place::Fleet.key_of("deadlines", session.as_str()))
-}
-
-pub(super) fn client_key(client_id: &str) -> String {
-    Place::Fleet.key_of("client", client_id)
 }
 
 fn envs(record: &SessionRecord) -> Vec<std::sync::Arc<str>> {

@@ -1,6 +1,6 @@
 -- Ends a session; whether it lived.
 --
--- KEYS[11]  its messages    KEYS[12]  their deadlines
+-- KEYS[14]  its messages    KEYS[15]  their deadlines
 -- ARGV[3]  the session      ARGV[4]  'now', or 'later' to let its lease run out
 
 local state, expires, beat, client = standing(ARGV[3])
@@ -9,7 +9,7 @@ if not state then
 end
 if ARGV[4] == 'now' then
   enroll(ARGV[3], int(now), 'x', beat, client)
-  redis.call('DEL', KEYS[11], KEYS[12])
+  redis.call('DEL', KEYS[14], KEYS[15])
 else
   enroll(ARGV[3], expires, 'e', beat, client)
 end

@@ -9,6 +9,9 @@
 -- KEYS[8]   expiries: a sorted set, session by when it expires
 -- KEYS[9]   drains: a hash, client -> 'c' or the deadline
 -- KEYS[10]  namespaces: a set of '<env>:<ns>'
+-- KEYS[11]  clients: a sorted set, client by when it is forgotten, but for orders
+-- KEYS[12]  latest: a hash, client -> its latest session
+-- KEYS[13]  client records: a hash, client -> JSON
 
 -- Versions rise by one for each change, and begin far above any that an earlier life can have reached: a thousand for
 -- each ms. So a reader that comes from an earlier life is known by its version.
@@ -55,4 +58,15 @@ end
 -- The order for a client, or false.
 local function drain(client)
   return redis.call('HGET', KEYS[9], client)
+end
+
+-- Whether an order stands still: a cordon does, and others until they have been over for so long.
+local function stands(order, remembered)
+  return order and (order == 'c' or order + remembered > now)
+end
+
+-- Whether a client is remembered: since it was last heard of, or for its order.
+local function remembers(client, remembered)
+  local forgotten = redis.call('ZSCORE', KEYS[11], client)
+  return forgotten and (tonumber(forgotten) > now or stands(drain(client), remembered))
 end

@@ -1,8 +1,8 @@
 -- What stands before a register: the time, and the latest session of the client, if it lives.
 --
--- KEYS[11]  the client
+-- ARGV[3]  the client
 
-local earlier = redis.call('HGET', KEYS[11], 'session')
+local earlier = redis.call('HGET', KEYS[12], ARGV[3])
 if earlier and not standing(earlier) then
   earlier = false
 end

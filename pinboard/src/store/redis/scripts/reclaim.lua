@@ -22,14 +22,19 @@ end
 for n = 6 + previous, #KEYS do
   local key, member = KEYS[n], ARGV[n - 1]
   local row, text = read(key)
-  if row and (row.session == session or held_by[row.session]) then
-    if row.session ~= session then
-      redis.call('SREM', held_by[row.session], member)
-      redis.call('SADD', KEYS[5], member)
-      row.session, row.generation = session, generation
-      write(key, row)
-    end
+  if row and row.session == session then
     answer('m', row.epoch)
+  elseif row and held_by[row.session] then
+    redis.call('SREM', held_by[row.session], member)
+    redis.call('SADD', KEYS[5], member)
+    local code = 'm'
+    if row.generation ~= generation then
+      -- It may be an earlier row than the worker has been told of.
+      row.epoch, code = fresh_epoch(row.epoch), 'c'
+    end
+    row.session, row.generation = session, generation
+    write(key, row)
+    answer(code, row.epoch)
   elseif row and (unheard(row) or not is_dead(row)) then
     answer('d', '0')
   else
