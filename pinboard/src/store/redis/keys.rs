@@ -91,6 +91,7 @@ impl Place {
                 "clients",
                 "latest",
                 "client-records",
+                "ended",
             ],
         };
         names.iter().map(|name| self.key(name)).collect()

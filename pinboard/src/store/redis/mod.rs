@@ -27,17 +27,18 @@
 //! |---|---|---|
 //! | `boot` | string | as in a shard |
 //! | `versions` | hash | `last`: the version of the latest change; `base`: the first of this generation; `trimmed`: up to which changes have been forgotten; `namespaces`: when these last grew; `generation` |
-//! | `sessions` | hash | session -> `<generation> <expires> <state> <last heartbeat> <client>`; the state is `l`, `e` or `x` (ended) |
+//! | `sessions` | hash | session -> `<generation> <expires> <state> <last heartbeat> <client>`; the state is `l`, `e` or `x` (dead, and known to be) |
 //! | `records` | hash | session -> JSON of what it registered with |
 //! | `updates` | hash | session -> JSON of its latest heartbeat |
 //! | `addresses` | hash | session -> JSON, where they were found out anew |
 //! | `changes` | sorted set | session, by the version of its latest change |
-//! | `expiries` | sorted set | session, by when it expires |
+//! | `expiries` | sorted set | session, by when it expires; of those whose end has not been noted |
 //! | `drains` | hash | client -> `c`, or the deadline of its drain |
 //! | `namespaces` | set | every namespace that was ever served |
 //! | `clients` | sorted set | client, by when it is forgotten, but for orders |
 //! | `latest` | hash | client -> its latest session |
 //! | `client-records` | hash | client -> JSON |
+//! | `ended` | sorted set | session, by when its end was noted |
 //! | `messages:<session>` | sorted set | member, by the number of its control message. With an expiry, as the next |
 //! | `deadlines:<session>` | hash | member -> the deadline of its message, or `-` |
 //! | `events` | stream | the ring of events; an id is the event's number |

@@ -6,12 +6,13 @@
 -- KEYS[5]   updates: a hash, session -> JSON
 -- KEYS[6]   addresses: a hash, session -> JSON, of those whose addresses were found out anew
 -- KEYS[7]   changes: a sorted set, session by the version of its latest change
--- KEYS[8]   expiries: a sorted set, session by when it expires
+-- KEYS[8]   expiries: a sorted set, session by when it expires, of those whose end has not been noted
 -- KEYS[9]   drains: a hash, client -> 'c' or the deadline
 -- KEYS[10]  namespaces: a set of '<env>:<ns>'
 -- KEYS[11]  clients: a sorted set, client by when it is forgotten, but for orders
 -- KEYS[12]  latest: a hash, client -> its latest session
 -- KEYS[13]  client records: a hash, client -> JSON
+-- KEYS[14]  ended: a sorted set, session by when its end was noted
 
 -- Versions rise by one for each change, and begin far above any that an earlier life can have reached: a thousand for
 -- each ms. So a reader that comes from an earlier life is known by its version.
@@ -52,7 +53,25 @@ end
 local function enroll(session, expires, state, beat, client)
   redis.call('HSET', KEYS[3], session,
     table.concat({ generation, expires, state, beat, client }, ' '))
-  redis.call('ZADD', KEYS[8], expires, session)
+  if state == 'x' then
+    redis.call('ZREM', KEYS[8], session)
+    redis.call('ZADD', KEYS[14], int(now), session)
+  else
+    redis.call('ZADD', KEYS[8], expires, session)
+  end
+end
+
+-- Notes the end of sessions that have expired, so that every reader learns of it.
+local function note_expired()
+  for _, session in ipairs(redis.call('ZRANGEBYSCORE', KEYS[8], '-inf', int(now))) do
+    local _, expires, beat, client = standing(session)
+    if expires then
+      enroll(session, expires, 'x', beat, client)
+      changed(session)
+    else
+      redis.call('ZREM', KEYS[8], session)
+    end
+  end
 end
 
 -- The order for a client, or false.

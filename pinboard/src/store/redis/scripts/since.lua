@@ -4,6 +4,7 @@
 --
 -- ARGV[3]  the version
 
+note_expired()
 local since = tonumber(ARGV[3])
 local last, base, trimmed, namespaces = versions()
 local complete = since < base or since < trimmed or since > last

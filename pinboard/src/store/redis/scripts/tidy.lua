@@ -4,13 +4,14 @@
 -- ARGV[3]  for how many ms dead sessions are remembered    ARGV[4]  how many of each at most
 -- ARGV[5]  for how many ms a client is remembered, and an order after its deadline
 
+note_expired()
 local limit = tonumber(ARGV[4])
 local _, _, trimmed = versions()
-local dead = redis.call('ZRANGEBYSCORE', KEYS[8], '-inf', int(now - ARGV[3]), 'LIMIT', 0, limit)
+local dead = redis.call('ZRANGEBYSCORE', KEYS[14], '-inf', int(now - ARGV[3]), 'LIMIT', 0, limit)
 for _, session in ipairs(dead) do
   trimmed = math.max(trimmed, tonumber(redis.call('ZSCORE', KEYS[7], session) or '0'))
   redis.call('ZREM', KEYS[7], session)
-  redis.call('ZREM', KEYS[8], session)
+  redis.call('ZREM', KEYS[14], session)
   for key = 3, 6 do
     redis.call('HDEL', KEYS[key], session)
   end
