@@ -6,18 +6,22 @@
 mod contract;
 mod error;
 mod event;
+mod memory;
 mod order;
 mod placement;
+mod redis;
 mod session;
 
 pub use contract::{RegistryStore, StoreFuture, StoreOptions};
 pub use error::StoreError;
 pub use event::{Event, EventKind, EventPage};
+pub use memory::{MemoryCopy, MemoryStore};
 pub use order::{ClientRecord, Drain, FencedRow, MessageBody, QueuedMessage};
 pub use placement::{
     Claim, Claimed, Expected, Fence, FenceState, Invalidation, PlacementKey, Reclaimed, Release,
     Row,
 };
+pub use redis::{InvalidRedisUrl, RedisStore, RedisUrl};
 pub use session::{
     EndMode, Heartbeat, HeartbeatOutcome, NewSession, Registered, SessionChanges, SessionId,
     SessionRecord, SessionUpdate, SessionView,
