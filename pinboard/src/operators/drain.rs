@@ -114,15 +114,8 @@ impl Operators {
             // Forgotten since it was looked up.
             return Err(RegistryError::Forbidden);
         }
-        self.see_changes().await;
+        self.registry.see_changes().await;
         Ok(())
-    }
-
-    /// This node knows of the order at once; others, and this one if the store does not answer now, when they next look.
-    async fn see_changes(&self) {
-        if self.registry.roster.refresh().await.is_err() {
-            self.registry.roster.poke();
-        }
     }
 
     fn tell(&self, client: &ClientRecord, kind: EventKind, detail: Option<String>) {

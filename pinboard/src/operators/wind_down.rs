@@ -172,9 +172,7 @@ impl Operators {
         given: &bodies::WindDown,
         order: Order,
     ) -> Result<u64, RegistryError> {
-        let roster = &self.registry.roster;
-        roster.refresh().await?;
-        let mut holders = roster.sessions();
+        let mut holders = self.registry.live_sessions().await?;
         holders.retain(|view| {
             view.record.serves(&given.namespace)
                 && **view.record.env_of(&given.namespace) == *given.env

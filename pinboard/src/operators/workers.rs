@@ -100,8 +100,7 @@ impl Operators {
         &self,
         caller: &Principal,
     ) -> Result<Vec<Arc<SessionView>>, RegistryError> {
-        self.registry.roster.refresh().await?;
-        let mut views = self.registry.roster.sessions();
+        let mut views = self.registry.live_sessions().await?;
         views.retain(|view| !view.ending && covers_session(&caller.grants, &view.record));
         views.sort_by(|one, other| {
             let order = |view: &SessionView| (view.record.registered_at, view.id.clone());

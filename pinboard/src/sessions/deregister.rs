@@ -38,7 +38,7 @@ impl Sessions {
             event.detail = Some("deregistered".to_owned());
             self.registry.events.record(event);
         }
-        self.see_changes().await;
+        self.registry.see_changes().await;
         Ok(())
     }
 }
