@@ -80,18 +80,14 @@ impl Registry {
         Some(view)
     }
 
-    /// All sessions that live now.
+    /// All sessions that live now, as the store has them now: what is left of their leases and drains too, which the views that this
+    /// node keeps do not count down.
     ///
     /// # Errors
     ///
     /// The store does not answer.
-    pub(crate) async fn live_sessions(&self) -> Result<Vec<Arc<SessionView>>, RegistryError> {
-        self.workers.refresh_now().await?;
-        let workers = self.workers.all();
-        Ok(workers
-            .iter()
-            .map(|worker| Arc::clone(&worker.view.read()))
-            .collect())
+    pub(crate) async fn live_sessions(&self) -> Result<Vec<SessionView>, RegistryError> {
+        Ok(self.store.sessions_since(0).await?.changed)
     }
 
     /// This node sees at once what it has just changed. Others, and this one if the store does not answer now, see it when they

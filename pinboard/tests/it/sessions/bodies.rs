@@ -143,12 +143,12 @@ async fn what_is_not_an_object_is_refused() {
         assert!(!said.is_empty());
     }
     // Deep nesting is refused, not followed.
-    let deep = format!("{{\"x\":{}", "[".repeat(100_000));
-    let said = node
-        .post_text("/registry/register", WORKER, &deep)
-        .await
-        .malformed();
-    assert!(said.starts_with("malformed JSON: recursion limit"), "{said}");
+    for member in ["instances", "unknown"] {
+        let deep = format!("{{\"{member}\":{}", "[".repeat(100_000));
+        node.post_text("/registry/register", WORKER, &deep)
+            .await
+            .malformed();
+    }
 }
 
 // P1.5
