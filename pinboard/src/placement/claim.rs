@@ -44,12 +44,16 @@ impl Wanted {
     }
 
     fn is_no_answer(&self, row: &Row) -> bool {
-        let unless = self.unless.as_ref();
-        unless.is_some_and(|(session, epoch)| *session == row.session && *epoch == row.epoch)
+        is_holding(self.unless.as_ref(), &row.session, row.epoch)
     }
 }
 
+fn is_holding(holding: Option<&(SessionId, u64)>, session: &SessionId, epoch: u64) -> bool {
+    holding.is_some_and(|holding| holding.0 == *session && holding.1 == epoch)
+}
+
 /// What came of asking.
+#[derive(Debug)]
 pub(super) enum Answer {
     Placed(Arc<Placed>),
     /// It is held as it was, by the holding that is no answer.
@@ -81,7 +85,8 @@ enum Verdict {
 }
 
 impl Inner {
-    /// Who holds an id, placing it when nobody does; remembers it, and waits until the worker can take requests.
+    /// Who holds an id, placing it when nobody does; remembers it, and waits until the worker can take requests. While the store
+    /// is away, whoever was known to hold it (P12.4).
     ///
     /// # Errors
     ///
@@ -91,19 +96,21 @@ impl Inner {
     ///
     /// The id may have been placed.
     pub(super) async fn place(&self, wanted: Wanted) -> Result<Answer, NotPlaced> {
-        let key = wanted.key.clone();
-        match self.attempt(wanted).await {
-            Err(NotPlaced::StoreAway) => {
-                let now = self.domain.monotonic();
-                match self.known.recall(KeyRef::of(&key), now) {
-                    Recall::Fresh(placed) | Recall::Doubtful(placed) => self
-                        .still_served(&placed)
-                        .map(|placed| self.found(placed, Resolution::Cached))
-                        .ok_or(NotPlaced::StoreAway),
-                    Recall::Unknown => Err(NotPlaced::StoreAway),
-                }
+        let (key, unless) = (wanted.key.clone(), wanted.unless.clone());
+        let outcome = self.attempt(wanted).await;
+        if outcome.as_ref().err() != Some(&NotPlaced::StoreAway) {
+            return outcome;
+        }
+        let now = self.domain.monotonic();
+        match self.known.recall(KeyRef::of(&key), now) {
+            Recall::Fresh(placed) | Recall::Doubtful(placed)
+                if !is_holding(unless.as_ref(), &placed.worker.id, placed.epoch) =>
+            {
+                self.still_served(&placed)
+                    .map(|placed| self.found(placed, Resolution::Cached))
+                    .ok_or(NotPlaced::StoreAway)
             }
-            outcome => outcome,
+            _ => outcome,
         }
     }
 

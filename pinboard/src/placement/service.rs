@@ -131,7 +131,7 @@ impl Placement {
     }
 
     /// As [`resolve`](Self::resolve); when the id is placed, its epoch is above `above`, which is what the durable store has
-    /// seen (P4.3).
+    /// seen (P4.3). One that is held already stays as it is.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Placement {
             |inner, landing| async move {
                 let wanted = Wanted {
                     above,
-                    ..Wanted::new(&landing.key())
+                    ..Wanted::new(landing.key())
                 };
                 inner.place(wanted).await.map(Answer::into_placed)
             },
@@ -211,7 +211,7 @@ impl Placement {
                     FAR_FUTURE,
                     known,
                     move |inner, landing| async move {
-                        inner.replace(&landing.key(), session, epoch).await
+                        inner.replace(landing.key(), session, epoch).await
                     },
                 );
                 self.land(boarded).await
