@@ -32,6 +32,11 @@ impl<'a> Environment<'a> {
         Ok((!value.is_empty()).then(|| value.to_owned()))
     }
 
+    /// The value of a variable that a passport names, as it is; one that is no text counts as unset.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        (self.lookup)(name)?.into_string().ok()
+    }
+
     /// What `read` makes of the value; `None` from it is a malformed one.
     pub(super) fn read<T>(
         &self,

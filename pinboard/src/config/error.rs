@@ -34,6 +34,12 @@ impl ConfigError {
         Self::new(variable, format!("is {shown:?}{more}; it takes {takes}"))
     }
 
+    /// `variable` is set, and `line` says all of it, its name included.
+    pub(super) fn explained(variable: &Variable, line: &str) -> Self {
+        let problem = line.strip_prefix(variable.name).unwrap_or(line);
+        Self::new(variable, problem.trim_start())
+    }
+
     /// The variable at fault.
     #[must_use]
     pub fn variable(&self) -> &'static str {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZero;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pinned_domain::Domain;
@@ -12,7 +13,9 @@ use super::environment::Environment;
 use super::limits::connections_within;
 use super::{ConfigError, PostgresTarget, RedisUrl, dev, variables};
 use crate::logs::LogFilter;
+use crate::passport::Passport;
 use crate::settings::Settings;
+use crate::upstream::Fetcher;
 
 /// The largest whole number that JSON and Lua keep exactly.
 const LARGEST_EPOCH: u64 = (1 << 53) - 1;
@@ -26,7 +29,9 @@ pub struct Config {
     /// Where the state of the fleet is kept.
     pub store: StoreConfig,
     /// Who may do what.
-    pub passport: PassportConfig,
+    pub passport: Passport,
+    /// The key of a dev node that was given no passport.
+    pub dev_key: Option<DevKey>,
     /// Where durable work is found again; there is no scanner without.
     pub scanner: Option<PostgresTarget>,
     /// What is logged.
@@ -44,51 +49,44 @@ pub enum StoreConfig {
     Redis(RedisUrl),
 }
 
-/// Who may do what (`PINBOARD_PASSPORT`).
+/// The one key of a dev node that was given no passport: it has every scope and claim (P1.4).
 #[derive(Clone, Debug)]
-pub enum PassportConfig {
-    /// The providers and rules, as JSON.
-    Json(Secret),
-    /// One key with every scope and claim: a dev node's.
-    Dev {
-        /// Its token.
-        token: Secret,
-        /// Whether the token was made for this start, and is known to nobody yet.
-        fresh: bool,
-    },
+pub struct DevKey {
+    /// Its token.
+    pub token: Secret,
+    /// Whether the token was made for this start, and is known to nobody yet.
+    pub fresh: bool,
+}
+
+/// What reading an environment needs of the world.
+#[derive(Clone)]
+pub struct World {
+    /// Makes the token of a dev node that is given none, and keeps the time of what is cached.
+    pub domain: Domain,
+    /// Gets the keys of those who issue tokens, once they are needed.
+    pub fetcher: Arc<dyn Fetcher>,
+    /// How many files this process may have open, as [`raise_open_files`](super::raise_open_files) tells.
+    pub open_files: Option<u64>,
 }
 
 impl Config {
-    /// Reads the environment of this process; `open_files` is how many files it may have open, as
-    /// [`raise_open_files`](super::raise_open_files) tells.
+    /// Reads the environment of this process.
     ///
     /// # Errors
     ///
     /// The first variable that cannot be used.
-    pub fn load(domain: &Domain, open_files: Option<u64>) -> Result<Self, ConfigError> {
-        Self::from_lookup(|name| std::env::var_os(name), domain, open_files)
+    pub fn load(world: &World) -> Result<Self, ConfigError> {
+        Self::from_lookup(|name| std::env::var_os(name), world)
     }
 
-    /// Reads an environment by `lookup`; a variable that is empty counts as unset. The domain makes the token of a dev node
-    /// that is given none.
+    /// Reads an environment by `lookup`; a variable that is empty counts as unset.
     ///
     /// # Errors
     ///
     /// The first variable that cannot be used.
-    ///
-    /// ```
-    /// use pinboard::config::{Config, StoreConfig};
-    /// use pinned_domain::Domain;
-    ///
-    /// let config = Config::from_lookup(|_| None, &Domain::real(), Some(1024))?;
-    /// assert!(matches!(config.store, StoreConfig::Memory));
-    /// assert_eq!(config.listen, ([127, 0, 0, 1], 8080).into());
-    /// # Ok::<(), pinboard::config::ConfigError>(())
-    /// ```
     pub fn from_lookup(
         lookup: impl Fn(&str) -> Option<OsString>,
-        domain: &Domain,
-        open_files: Option<u64>,
+        world: &World,
     ) -> Result<Self, ConfigError> {
         let environment = Environment::new(&lookup);
         let store = environment
@@ -101,17 +99,18 @@ impl Config {
         if dev {
             dev::guard(&environment)?;
         }
-        let passport = passport(&environment, dev, domain)?;
+        let (passport, dev_key) = passport(&environment, dev, world)?;
         Ok(Self {
-            listen: listen(&environment, &passport)?,
+            listen: listen(&environment, dev_key.is_some())?,
             scanner: environment
                 .read(&variables::POSTGRES, |dsn| PostgresTarget::parse(dsn).ok())?,
             log_filter: environment
                 .read(&variables::LOG_LEVEL, LogFilter::parse)?
                 .unwrap_or_default(),
-            settings: settings(&environment, dev, open_files)?,
+            settings: settings(&environment, dev, world.open_files)?,
             store,
             passport,
+            dev_key,
         })
     }
 
@@ -122,17 +121,15 @@ impl Config {
     }
 }
 
-fn listen(
-    environment: &Environment<'_>,
-    passport: &PassportConfig,
-) -> Result<SocketAddr, ConfigError> {
+fn listen(environment: &Environment<'_>, dev_key: bool) -> Result<SocketAddr, ConfigError> {
     let port = environment.number(&variables::PORT, 0..=u64::from(u16::MAX))?;
     let port = port.and_then(|port| u16::try_from(port).ok());
     let bind = environment.read(&variables::BIND, |value| value.parse::<IpAddr>().ok())?;
     // A token that was only just made up must not be all that stands between a network and the fleet (P1.4).
-    let default = match passport {
-        PassportConfig::Dev { .. } => Ipv4Addr::LOCALHOST,
-        PassportConfig::Json(_) => Ipv4Addr::UNSPECIFIED,
+    let default = if dev_key {
+        Ipv4Addr::LOCALHOST
+    } else {
+        Ipv4Addr::UNSPECIFIED
     };
     Ok(SocketAddr::new(
         bind.unwrap_or(default.into()),
@@ -143,34 +140,31 @@ fn listen(
 fn passport(
     environment: &Environment<'_>,
     dev: bool,
-    domain: &Domain,
-) -> Result<PassportConfig, ConfigError> {
-    let token = environment.read(&variables::TOKEN, |value| {
-        let visible = value.bytes().all(|byte| byte.is_ascii_graphic());
-        visible.then(|| Secret::new(value))
-    })?;
+    world: &World,
+) -> Result<(Passport, Option<DevKey>), ConfigError> {
     if let Some(json) = environment.get(&variables::PASSPORT)? {
-        return Ok(PassportConfig::Json(Secret::new(json)));
+        let env = |name: &str| environment.text(name);
+        let passport = Passport::parse(&json, env, &world.domain, &world.fetcher);
+        let passport = passport
+            .map_err(|error| ConfigError::explained(&variables::PASSPORT, &error.to_string()))?;
+        return Ok((passport, None));
     }
     if !dev {
         return Err(ConfigError::new(
             &variables::PASSPORT,
             format!(
-                "is not set; without one nobody could register or operate anything. It takes {}",
+                "is not set, and without one nobody could register or operate anything; it takes {}",
                 variables::PASSPORT.takes
             ),
         ));
     }
-    Ok(match token {
-        Some(token) => PassportConfig::Dev {
-            token,
-            fresh: false,
-        },
-        None => PassportConfig::Dev {
-            token: Secret::new(domain.token_hex(24)),
-            fresh: true,
-        },
-    })
+    let token = environment.get(&variables::TOKEN)?;
+    let fresh = token.is_none();
+    let token = token.unwrap_or_else(|| world.domain.token_hex(24));
+    let passport =
+        Passport::dev(&token).map_err(|_| ConfigError::malformed(&variables::TOKEN, &token))?;
+    let token = Secret::new(token);
+    Ok((passport, Some(DevKey { token, fresh })))
 }
 
 fn settings(

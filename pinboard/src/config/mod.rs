@@ -14,7 +14,7 @@ mod variables;
 
 pub use error::ConfigError;
 pub use limits::raise_open_files;
-pub use load::{Config, PassportConfig, StoreConfig};
+pub use load::{Config, DevKey, StoreConfig, World};
 pub use postgres::{MalformedDsn, PostgresTarget};
 pub use redis_url::RedisUrl;
 pub use variables::{VARIABLES, Variable};
