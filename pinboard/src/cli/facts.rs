@@ -87,16 +87,19 @@ mod tests {
             "resolutions": {},
             "nodes": ["a", "b"],
         });
-        let expected = "\
-instances\n\
-\x20 /a\u{fffd}[0m            1\n\
-\x20 /counters            7\n\
-nodes                  a, b\n\
-placement quarantine\n\
-\x20 active               no\n\
-\x20 until                -\n\
-resolutions            none\n\
-workers                2\n";
+        let expected = [
+            "instances",
+            "  /a\u{fffd}[0m              1",
+            "  /counters           7",
+            "nodes                 a, b",
+            "placement quarantine",
+            "  active              no",
+            "  until               -",
+            "resolutions           none",
+            "workers               2",
+            "",
+        ]
+        .join("\n");
         assert_eq!(show(&answer), expected);
     }
 }

@@ -1,1 +1,3 @@
-//! Tests of `scanner`.
+//! Finding durable work and waking it (P8).
+
+mod postgres;
