@@ -1,1 +1,0 @@
-//! The names of the metrics (P11), and what they count.

@@ -1,0 +1,439 @@
+//! Asking who holds an id.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
+use pinned_domain::{Domain, FAR_FUTURE, Rng};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::claim::{Answer, Wanted};
+use super::flight::{Boarded, Errand, FlightKey, Flights, Landing, Outcome};
+use super::known::{KeyRef, Known, Recall};
+use super::{NotPlaced, Placed, WorkerRefusal};
+use crate::events::Events;
+use crate::metrics::{Resolution, ResolutionCounts, Resolutions};
+use crate::settings::Settings;
+use crate::store::{Invalidation, PlacementKey, RegistryStore, Release, SessionId};
+use crate::workers::{Worker, Workers};
+
+/// How long a request waits for a row to move (P5.10).
+pub(super) const MOVES_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long one operation of the store may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a forward needs of a grant, at most: the time that connecting may take (P5.12).
+const FORWARD_NEEDS: Duration = Duration::from_secs(2);
+
+/// How many invalidations are dealt with at once.
+const BATCH: usize = 256;
+
+/// Answers one question: who holds this id? Cheap to clone; clones are the same.
+#[derive(Clone)]
+pub struct Placement {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) store: Arc<dyn RegistryStore>,
+    pub(super) workers: Workers,
+    pub(super) events: Events,
+    pub(super) domain: Domain,
+    pub(super) known: Known,
+    pub(super) flights: Arc<Flights>,
+    pub(super) resolutions: Resolutions,
+    pub(super) rng: Rng,
+    /// What a forward needs of a grant: a worker whose lease ends sooner is given no new id.
+    pub(super) forward_needs: Duration,
+    invalidations: Mutex<Option<mpsc::Receiver<Invalidation>>>,
+}
+
+impl Placement {
+    /// Knows nothing yet. It trusts what it has read for longer than a second only while [`run`](Self::run) is polled.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn RegistryStore>,
+        workers: Workers,
+        events: Events,
+        domain: Domain,
+        settings: &Settings,
+    ) -> Self {
+        let rng = domain.rng("placement").expect("a label that is not empty");
+        let invalidations = store.invalidations();
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                workers,
+                events,
+                domain,
+                known: Known::new(),
+                flights: Arc::new(Flights::new()),
+                resolutions: Resolutions::new(),
+                rng,
+                // With a short lease, the wait for a heartbeat takes more of it.
+                forward_needs: FORWARD_NEEDS.min(settings.lease_ttl / 4),
+                invalidations: Mutex::new(invalidations),
+            }),
+        }
+    }
+
+    /// Forgets what the store says has changed, for as long as it is polled. With a store that cannot say so, it only waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// What is known is in doubt from then on, and it may be run again.
+    pub async fn run(&self) -> Infallible {
+        let listener = Listener::new(&self.inner);
+        if let Some(mut listener) = listener {
+            listener.listen().await;
+            tracing::warn!("the registry store tells of no more changes");
+        }
+        std::future::pending().await
+    }
+
+    /// Who holds an id, if this node knows; the fast way, which takes the id as it stands in the request, and allocates
+    /// nothing.
+    #[must_use]
+    pub fn known(&self, env: &str, ns: &str, id: &str) -> Option<Arc<Placed>> {
+        let placed = self.inner.recalled(KeyRef { env, ns, id })?;
+        self.inner.resolutions.count(Resolution::Cached);
+        Some(placed)
+    }
+
+    /// The key of an id, which shares the text of the namespace with others where some worker serves it.
+    #[must_use]
+    pub fn key(&self, env: &str, ns: &str, id: &str) -> PlacementKey {
+        match self.inner.workers.namespace(env, ns) {
+            Some(shared) => PlacementKey::new(Arc::clone(&shared.env), Arc::clone(&shared.ns), id),
+            None => PlacementKey::new(env, ns, id),
+        }
+    }
+
+    /// Who holds `key`, placing it when nobody does. Of a known id this makes no round trip.
+    ///
+    /// A worker that has just registered may not have read its answer yet, and would refuse what is attested for its
+    /// session: of the first 50 ms after, the rest is waited out.
+    ///
+    /// # Errors
+    ///
+    /// There is no holder.
+    ///
+    /// # Cancel safety
+    ///
+    /// The id may have been placed.
+    pub async fn resolve(&self, key: &PlacementKey) -> Result<Arc<Placed>, NotPlaced> {
+        self.resolve_above(key, 0).await
+    }
+
+    /// As [`resolve`](Self::resolve); when the id is placed, its epoch is above `above`, which is what the durable store has
+    /// seen (P4.3).
+    ///
+    /// # Errors
+    ///
+    /// There is no holder.
+    ///
+    /// # Cancel safety
+    ///
+    /// The id may have been placed.
+    pub async fn resolve_above(
+        &self,
+        key: &PlacementKey,
+        above: u64,
+    ) -> Result<Arc<Placed>, NotPlaced> {
+        let inner = &self.inner;
+        if let Some(placed) = self.known(&key.env, &key.ns, &key.id) {
+            return Ok(placed);
+        }
+        let boarded = inner.board(
+            FlightKey {
+                key: key.clone(),
+                errand: Errand::Resolve { above },
+            },
+            FAR_FUTURE,
+            || inner.recalled(KeyRef::of(key)),
+            |inner, landing| async move {
+                let wanted = Wanted {
+                    above,
+                    ..Wanted::new(&landing.key())
+                };
+                inner.place(wanted).await.map(Answer::into_placed)
+            },
+        );
+        // A resolution has no refusal that could stand.
+        self.land(boarded).await?.ok_or(NotPlaced::NoWorkers)
+    }
+
+    /// Who holds the id after `placed` refused it without running it; `None` when the refusal stands and is relayed.
+    ///
+    /// After [`NotResident`](WorkerRefusal::NotResident) the row is freed, if it still names that session and epoch, and the id
+    /// placed on another worker; where there is none, the refusal stands. After [`Moving`](WorkerRefusal::Moving) the row is
+    /// looked at for up to 2 s until it has moved. Requests that were refused by the same holder share the work.
+    ///
+    /// # Errors
+    ///
+    /// There is no holder now.
+    ///
+    /// # Cancel safety
+    ///
+    /// The row may have been freed, or the id placed.
+    pub async fn after_refusal(
+        &self,
+        placed: &Arc<Placed>,
+        refusal: WorkerRefusal,
+    ) -> Result<Option<Arc<Placed>>, NotPlaced> {
+        let inner = &self.inner;
+        self.forget(placed);
+        let known = || {
+            inner
+                .recalled(KeyRef::of(&placed.key))
+                .filter(|known| !known.is_same_holding(placed))
+        };
+        if let Some(other) = known() {
+            inner.resolutions.count(Resolution::Cached);
+            return Ok(Some(other));
+        }
+        let (session, epoch) = (placed.worker.id.clone(), placed.epoch);
+        let key = placed.key.clone();
+        match refusal {
+            WorkerRefusal::NotResident => {
+                placed.worker.note_refusal();
+                let errand = Errand::Replace {
+                    session: session.clone(),
+                    epoch,
+                };
+                let boarded = inner.board(
+                    FlightKey { key, errand },
+                    FAR_FUTURE,
+                    known,
+                    move |inner, landing| async move {
+                        inner.replace(&landing.key(), session, epoch).await
+                    },
+                );
+                self.land(boarded).await
+            }
+            WorkerRefusal::Moving => {
+                let errand = Errand::Move {
+                    session: session.clone(),
+                    epoch,
+                };
+                let boarded = inner.board(
+                    FlightKey { key, errand },
+                    MOVES_WITHIN,
+                    known,
+                    move |inner, landing| async move {
+                        inner.await_move(&landing, session, epoch).await
+                    },
+                );
+                let landed = self.land(boarded);
+                // The flight goes on for those who have joined it later.
+                inner
+                    .domain
+                    .timeout(MOVES_WITHIN, landed)
+                    .await
+                    .unwrap_or(Ok(None))
+            }
+        }
+    }
+
+    /// Whether `session` holds `key` now. Places nothing; of a known id this makes no round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`NotPlaced::StoreAway`] alone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn is_held_by(
+        &self,
+        key: &PlacementKey,
+        session: &SessionId,
+    ) -> Result<bool, NotPlaced> {
+        if let Some(placed) = self.inner.recalled(KeyRef::of(key)) {
+            return Ok(placed.worker.id == *session);
+        }
+        self.inner.look_up(key, session).await
+    }
+
+    /// Forgets what is known of an id, if it is still this.
+    pub fn forget(&self, placed: &Arc<Placed>) {
+        self.inner.known.forget(placed);
+    }
+
+    /// How requests have found their workers on this node (P3.3).
+    #[must_use]
+    pub fn resolutions(&self) -> ResolutionCounts {
+        self.inner.resolutions.counts()
+    }
+
+    /// How many placements this node remembers.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.inner.known.len()
+    }
+
+    /// Waits for what was boarded, and counts it; a flight counts what it does for the one who started it.
+    async fn land(&self, boarded: Boarded) -> Outcome {
+        let resolutions = &self.inner.resolutions;
+        match boarded {
+            Boarded::Known(placed) => {
+                resolutions.count(Resolution::Cached);
+                Ok(Some(placed))
+            }
+            Boarded::Started(flight) => {
+                let outcome = flight.await;
+                if let Err(error) = &outcome {
+                    resolutions.count_failure(error);
+                }
+                outcome
+            }
+            Boarded::Joined(flight) => {
+                let outcome = flight.await;
+                match &outcome {
+                    Ok(Some(_)) => resolutions.count(Resolution::Cached),
+                    Ok(None) => {}
+                    Err(error) => resolutions.count_failure(error),
+                }
+                outcome
+            }
+        }
+    }
+}
+
+impl Resolutions {
+    fn count_failure(&self, error: &NotPlaced) {
+        match error {
+            NotPlaced::NoWorkers => self.count(Resolution::NoBackends),
+            NotPlaced::Quarantined(_) => self.count(Resolution::Quarantined),
+            NotPlaced::Fenced(_) => self.count(Resolution::Fenced),
+            // Neither is about workers: anyone can ask for what nobody serves.
+            NotPlaced::UnknownNamespace | NotPlaced::StoreAway => {}
+        }
+    }
+}
+
+impl Inner {
+    /// What is known of an id, and can be gone by now.
+    #[inline]
+    fn recalled(&self, key: KeyRef<'_>) -> Option<Arc<Placed>> {
+        let now = self.domain.monotonic();
+        match self.known.recall(key, now) {
+            Recall::Fresh(placed) => placed.worker.is_live_at(now).then_some(placed),
+            // No use asking before the store answers again; the readings of the sessions find that out.
+            Recall::Doubtful(placed) if !self.workers.store_answers() => self.still_served(&placed),
+            Recall::Doubtful(_) | Recall::Unknown => None,
+        }
+    }
+
+    /// A placement that was known, while its holder's lease runs; for when the store cannot be asked (P12.4).
+    pub(super) fn still_served(&self, placed: &Arc<Placed>) -> Option<Arc<Placed>> {
+        if placed.worker.is_live() {
+            return Some(Arc::clone(placed));
+        }
+        // Another may stand for the session, at other addresses.
+        let worker: Arc<Worker> = self.workers.get(&placed.worker.id)?;
+        Some(Arc::new(Placed::new(
+            placed.key.clone(),
+            worker,
+            placed.epoch,
+        )))
+    }
+
+    fn board<F>(
+        self: &Arc<Self>,
+        key: FlightKey,
+        waits: Duration,
+        known: impl FnOnce() -> Option<Arc<Placed>>,
+        body: impl FnOnce(Arc<Self>, Landing) -> F,
+    ) -> Boarded
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        let shard = self.known.hash(&key.key);
+        let until: Instant = self.domain.monotonic() + waits;
+        self.flights.board(key, shard, until, known, |landing| {
+            body(Arc::clone(self), landing).boxed()
+        })
+    }
+
+    /// Frees the row of a holder that would not, and places the id elsewhere.
+    async fn replace(
+        self: &Arc<Self>,
+        key: &PlacementKey,
+        session: SessionId,
+        epoch: u64,
+    ) -> Outcome {
+        let release = [Release {
+            session: session.clone(),
+            key: key.clone(),
+            epoch: Some(epoch),
+        }];
+        self.ask(self.store.release(&release)).await?;
+        let mut wanted = Wanted {
+            unless: Some((session.clone(), epoch)),
+            ..Wanted::new(key)
+        };
+        wanted.rules.exclude(&session);
+        match self.place(wanted).await {
+            Ok(answer) => Ok(answer.into_placed()),
+            // The worker's own refusal says more.
+            Err(NotPlaced::NoWorkers) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The one who listens to the store; hands the receiver back when it ends.
+struct Listener<'a> {
+    inner: &'a Inner,
+    receiver: Option<mpsc::Receiver<Invalidation>>,
+}
+
+impl<'a> Listener<'a> {
+    fn new(inner: &'a Inner) -> Option<Self> {
+        let receiver = inner.invalidations.lock().take()?;
+        Some(Self {
+            inner,
+            receiver: Some(receiver),
+        })
+    }
+
+    /// Ends when the store does.
+    async fn listen(&mut self) {
+        let Some(receiver) = &mut self.receiver else {
+            return;
+        };
+        let known = &self.inner.known;
+        let _listening = known.listening();
+        let mut batch = Vec::with_capacity(BATCH);
+        while receiver.recv_many(&mut batch, BATCH).await > 0 {
+            for invalidation in batch.drain(..) {
+                match invalidation {
+                    Invalidation::Row(key) => known.invalidate(&key),
+                    Invalidation::Everything => known.doubt_everything(),
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Listener<'_> {
+    fn drop(&mut self) {
+        *self.inner.invalidations.lock() = self.receiver.take();
+    }
+}
+
+impl fmt::Debug for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Placement")
+            .field("remembered", &self.remembered())
+            .field("under_way", &self.inner.flights.len())
+            .field("resolutions", &self.resolutions())
+            .finish_non_exhaustive()
+    }
+}
