@@ -1,0 +1,360 @@
+//! `POST /registry/register`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use pinned_wire::registry::{InstanceRef, RegisterAck};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::bodies::Register;
+use super::challenge::{Proof, prove};
+use super::grant::Grant;
+use super::service::task_failed;
+use super::{RegistryError, Sessions, covers, covers_client, of_session};
+use crate::passport::Principal;
+use crate::store::{
+    EndMode, EventKind, FenceState, Heartbeat, HeartbeatOutcome, MessageBody, NewSession,
+    PlacementKey, Reclaimed, SessionId, SessionRecord, SessionUpdate,
+};
+
+/// How long the proof of the URL may take, all in all (P2.3).
+const PROOF_TIME: Duration = Duration::from_secs(5);
+
+/// How many instances are handed to the store at once, so that others get their turns in between.
+const RECLAIM_PAGE: usize = 5_000;
+
+/// How many rows are read at once.
+const ROW_READS: usize = 64;
+
+/// What the instances of a worker that registers came to.
+#[derive(Default)]
+struct Kept {
+    /// Those that live elsewhere, or must end.
+    duplicates: Vec<PlacementKey>,
+    /// Those whose rows were the worker's own.
+    moved: Vec<PlacementKey>,
+}
+
+/// Earlier sessions of a worker that registers.
+struct Earlier {
+    /// Those that are the same process: what they hold is the new session's.
+    own: Vec<SessionId>,
+    /// Those that end, and how.
+    ends: Vec<(SessionId, EndMode)>,
+}
+
+impl Sessions {
+    /// Begins a session for a worker whose URL proves to be its own (P2.1 to P2.5).
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError::Forbidden`] when the caller's claims do not cover the worker, or the one that registered its client id before,
+    /// or an address behind its URL. [`RegistryError::NotProved`] when the URL answers for someone else,
+    /// [`RegistryError::Unavailable`] when it does not answer, [`RegistryError::Store`] when the store does not.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once the URL is proved, the registration goes on to its end, so that no rows are left between two sessions. The worker
+    /// registers again, and has it all moved once more.
+    pub async fn register(
+        self: &Arc<Self>,
+        caller: &Principal,
+        given: Register,
+    ) -> Result<RegisterAck, RegistryError> {
+        self.register_in(caller, given, None).await
+    }
+
+    /// As [`register`](Self::register), keeping `room` until it is done.
+    pub(super) async fn register_in(
+        self: &Arc<Self>,
+        caller: &Principal,
+        given: Register,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> Result<RegisterAck, RegistryError> {
+        self.check_claims(caller, &given).await?;
+        let proof = prove(
+            &self.registry,
+            &*self.resolver,
+            &caller.grants,
+            &given.url,
+            &given.secret,
+            &given.challenge,
+            PROOF_TIME,
+        );
+        let addresses = match proof.await {
+            Proof::Held(addresses) => addresses,
+            Proof::NotAllowed => {
+                tracing::warn!(
+                    client_id = given.client_id,
+                    host = given.url.host(),
+                    "a worker advertises a host that its claims do not cover"
+                );
+                return Err(RegistryError::Forbidden);
+            }
+            Proof::Elsewhere(why) => {
+                return Err(RegistryError::NotProved(format!(
+                    "advertiseUrl did not prove to be the worker's own: {why}"
+                )));
+            }
+            Proof::Unreachable(why) => {
+                return Err(RegistryError::Unavailable(format!(
+                    "advertiseUrl did not answer: {why}"
+                )));
+            }
+        };
+        let sessions = Arc::clone(self);
+        let begun = self.registry.domain.spawn(async move {
+            let _room = room;
+            sessions.begin(given, addresses).await
+        });
+        begun.await.unwrap_or_else(|error| Err(task_failed(&error)))
+    }
+
+    async fn check_claims(
+        &self,
+        caller: &Principal,
+        given: &Register,
+    ) -> Result<(), RegistryError> {
+        let single: Arc<str> = PlacementKey::SINGLE.into();
+        let covered = covers(
+            &caller.grants,
+            given.namespaces.iter(),
+            &single,
+            std::iter::once(&single),
+        );
+        if !covered {
+            return Err(RegistryError::Forbidden);
+        }
+        // Whoever registers a client id ends its session, and takes over the orders for it.
+        match self.registry.store.client(&given.client_id).await? {
+            Some(known) if !covers_client(&caller.grants, &known) => {
+                tracing::warn!(
+                    client_id = given.client_id,
+                    "a client id is registered by a caller whose claims do not cover it"
+                );
+                Err(RegistryError::Forbidden)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The part that goes on to its end. The new session lives before anything moves to it, and the earlier one ends after, so that
+    /// at no time anybody else can have an instance that lives in the worker.
+    async fn begin(
+        &self,
+        given: Register,
+        addresses: Vec<std::net::SocketAddr>,
+    ) -> Result<RegisterAck, RegistryError> {
+        let registry = &self.registry;
+        if given.previous.is_some() {
+            self.survivors.note(registry).await;
+        }
+        let id = SessionId::new(registry.domain.token_hex(16));
+        let mut update = SessionUpdate {
+            headroom: given.headroom,
+            draining: given.draining,
+            // New ids stay away while many are moving: the worker does not know its session yet.
+            reachable: given.instances.is_empty(),
+            moved_to: None,
+        };
+        let record = SessionRecord {
+            client_id: given.client_id.clone(),
+            secret: given.secret.clone(),
+            namespaces: given.namespaces.clone(),
+            advertise_url: given.url.as_str().to_owned(),
+            addresses,
+            hostname: PlacementKey::SINGLE.into(),
+            env: PlacementKey::SINGLE.into(),
+            envs: std::collections::BTreeMap::new(),
+            takeover: pinned_wire::registry::Takeover::default(),
+            binding_epoch: 0,
+            registered_at: registry.now_ms(),
+            update: update.clone(),
+        };
+        let asked = registry.domain.monotonic();
+        let registered = registry
+            .store
+            .register(NewSession {
+                id: id.clone(),
+                record: record.clone(),
+            })
+            .await?;
+        let earlier = self.earlier_of(&given, registered.earlier).await?;
+        let kept = self.reclaim(&id, &earlier.own, &given.instances).await?;
+        let mut duplicates = kept.duplicates;
+        duplicates.extend(self.move_orders(&id, kept.moved).await?);
+        if !given.instances.is_empty() {
+            update.reachable = true;
+            self.open(&id, update).await?;
+        }
+        for (session, mode) in &earlier.ends {
+            self.end_earlier(session, *mode).await;
+        }
+
+        tracing::info!(
+            client_id = record.client_id,
+            session_id = %id,
+            advertise_url = record.advertise_url,
+            namespaces = ?record.namespaces,
+            instances = given.instances.len(),
+            duplicates = duplicates.len(),
+            "registered"
+        );
+        let mut event = of_session(registry, EventKind::Register, &id, &record);
+        if !given.instances.is_empty() {
+            event.detail = Some(format!(
+                "{} instances, {} of them elsewhere",
+                given.instances.len(),
+                duplicates.len()
+            ));
+        }
+        registry.events.record(event);
+        self.see_changes().await;
+
+        let waited = registry.domain.monotonic() - asked;
+        let ttl = registry.settings.lease_ttl;
+        let mut ack = Grant::new(ttl, registered.drain, None)
+            .told_after(waited)
+            .register_ack(&id);
+        ack.duplicates = duplicates
+            .into_iter()
+            .map(|key| InstanceRef {
+                ns: key.ns.to_string(),
+                id: key.id.to_string(),
+            })
+            .collect();
+        Ok(ack)
+    }
+
+    /// What is known of the worker's earlier sessions. A `prevSessionId` counts when it is the same client's, or when nobody knows
+    /// it any more (P2.5). The session that the store names counts when it has the same secret: a worker whose last ack got lost cannot
+    /// name it.
+    async fn earlier_of(
+        &self,
+        given: &Register,
+        replaced: Option<SessionId>,
+    ) -> Result<Earlier, RegistryError> {
+        let mut earlier = Earlier {
+            own: Vec::new(),
+            ends: Vec::new(),
+        };
+        if let Some(previous) = &given.previous {
+            match self.registry.store.client_of(previous).await? {
+                Some(client) if client == given.client_id => {
+                    earlier.own.push(previous.clone());
+                    earlier.ends.push((previous.clone(), EndMode::Now));
+                }
+                Some(_) => tracing::warn!(
+                    client_id = given.client_id,
+                    "a worker names the session of another as its previous one"
+                ),
+                None => earlier.own.push(previous.clone()),
+            }
+        }
+        if let Some(replaced) = replaced
+            && !earlier.ends.iter().any(|(session, _)| *session == replaced)
+        {
+            let same = self
+                .registry
+                .session(&replaced)
+                .await?
+                .is_some_and(|view| view.record.secret.is(given.secret.expose().as_bytes()));
+            if same {
+                earlier.own.push(replaced.clone());
+                earlier.ends.push((replaced, EndMode::Now));
+            } else {
+                // Another process under the same name, which may be alive: its rows are free when its lease has run out.
+                earlier.ends.push((replaced, EndMode::AtExpiry));
+            }
+        }
+        Ok(earlier)
+    }
+
+    async fn reclaim(
+        &self,
+        id: &SessionId,
+        own: &[SessionId],
+        instances: &[PlacementKey],
+    ) -> Result<Kept, RegistryError> {
+        let mut kept = Kept::default();
+        for page in instances.chunks(RECLAIM_PAGE) {
+            let answers = self.registry.store.reclaim(id, own, page).await?;
+            for (key, answer) in page.iter().zip(answers) {
+                match answer {
+                    Reclaimed::Moved { .. } => kept.moved.push(key.clone()),
+                    Reclaimed::Claimed { .. } => {}
+                    Reclaimed::Duplicate => kept.duplicates.push(key.clone()),
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Tells the new session the wind-downs of rows that have moved to it: the earlier one may have ended before it was told, and a fence
+    /// relies on its holder having been told (P3.5). Those whose deadline is past come back: they must end now.
+    async fn move_orders(
+        &self,
+        id: &SessionId,
+        moved: Vec<PlacementKey>,
+    ) -> Result<Vec<PlacementKey>, RegistryError> {
+        let store = &self.registry.store;
+        let mut rows = stream::iter(moved)
+            .map(|key| async move { (store.row(&key).await, key) })
+            .buffer_unordered(ROW_READS);
+        let (mut orders, mut overdue) = (Vec::new(), Vec::new());
+        while let Some((row, key)) = rows.next().await {
+            match row?.filter(|row| row.session == *id).and_then(|row| row.fence) {
+                None => {}
+                Some(FenceState::Ahead { starts_in, .. }) => orders.push(MessageBody {
+                    key,
+                    deadline: Some(starts_in),
+                }),
+                Some(FenceState::Standing { .. } | FenceState::Passed) => overdue.push(key),
+            }
+        }
+        if !orders.is_empty() && !store.queue_messages(id, orders).await? {
+            return Err(registered_again());
+        }
+        Ok(overdue)
+    }
+
+    /// Lets new ids come.
+    async fn open(&self, id: &SessionId, update: SessionUpdate) -> Result<(), RegistryError> {
+        let opened = Heartbeat {
+            session: id.clone(),
+            update,
+            acks: Vec::new(),
+        };
+        match self.registry.store.heartbeat(opened).await? {
+            HeartbeatOutcome::Renewed { .. } => Ok(()),
+            HeartbeatOutcome::Unknown | HeartbeatOutcome::Superseded => Err(registered_again()),
+        }
+    }
+
+    /// The new session stands whatever comes of this: the earlier one takes no more heartbeats, and ends by itself.
+    async fn end_earlier(&self, session: &SessionId, mode: EndMode) {
+        let registry = &self.registry;
+        let view = registry.roster.session(session);
+        match registry.store.end_session(session, mode).await {
+            Ok(false) => {}
+            Ok(true) => {
+                if let Some(view) = view {
+                    let mut event =
+                        of_session(registry, EventKind::SessionLost, session, &view.record);
+                    event.detail = Some("registered again".to_owned());
+                    registry.events.record(event);
+                }
+            }
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                session_id = %session,
+                "the earlier session of a worker could not be ended"
+            ),
+        }
+    }
+}
+
+fn registered_again() -> RegistryError {
+    RegistryError::Unavailable("the worker has registered again meanwhile".to_owned())
+}
