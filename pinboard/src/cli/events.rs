@@ -16,6 +16,8 @@ use super::workers::rows;
 const PATH: &str = "/registry/events";
 /// How often the ring is read while it is followed.
 const POLL: Duration = Duration::from_millis(500);
+/// How many pages are read when the ring is not followed.
+const PAGES: usize = 10;
 /// How soon again when the fleet does not answer.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -35,8 +37,12 @@ pub(super) async fn show(
 ) -> Result<(), CliError> {
     let mut after = after;
     if !follow {
-        // Page by page, up to what was there at the beginning or came meanwhile.
-        while print(&page(node, after).await?, &mut after, json, out)? > 0 {}
+        // Page by page; the ring has few, and on a busy fleet it would never end otherwise.
+        for _ in 0..PAGES {
+            if !print(&page(node, after).await?, &mut after, json, out)? {
+                break;
+            }
+        }
         return Ok(());
     }
     let mut interrupt = pin!(interrupt);
@@ -50,11 +56,8 @@ pub(super) async fn show(
         let pause = match read {
             Ok(page) => {
                 away = false;
-                // More may be there than one page holds.
-                match print(&page, &mut after, json, out)? {
-                    0 => POLL,
-                    _ => Duration::ZERO,
-                }
+                let more = print(&page, &mut after, json, out)?;
+                if more { Duration::ZERO } else { POLL }
             }
             // A fleet that is being rolled is no reason to look away.
             Err(error) if error.is_transient() => {
@@ -82,13 +85,13 @@ async fn page(node: &Node, after: u64) -> Result<Value, CliError> {
     node.get(PATH, Some(&format!("after={after}"))).await
 }
 
-/// Prints a page, and moves `after` to its end; how many events it had.
+/// Prints a page, and moves `after` to its end; whether there may be more by now.
 fn print(
     page: &Value,
     after: &mut u64,
     json: bool,
     out: &mut (dyn Write + Send),
-) -> Result<usize, CliError> {
+) -> Result<bool, CliError> {
     let events = rows(page, "events");
     for event in events {
         if json {
@@ -99,10 +102,12 @@ fn print(
     }
     out.flush()?;
     let last = events.iter().filter_map(|event| event.get("seq")?.as_u64());
-    // The ring starts over with a store that was wiped, and its numbers with it: what it says counts, forwards or back.
     let next = page.get("next").and_then(Value::as_u64).or(last.max());
-    *after = next.unwrap_or(*after);
-    Ok(events.len())
+    let before = *after;
+    // The ring starts over with a store that was wiped, and its numbers with it: what it says counts, forwards or back. A page may
+    // have nothing that the caller may see, and go on all the same.
+    *after = next.unwrap_or(before);
+    Ok(*after > before)
 }
 
 /// One event on one line.

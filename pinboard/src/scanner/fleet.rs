@@ -2,6 +2,7 @@
 
 use futures_util::future::BoxFuture;
 
+use crate::metrics::names::wake;
 use crate::placement::NotPlaced;
 use crate::store::{PlacementKey, SessionId, StoreError};
 
@@ -39,11 +40,11 @@ impl Attempt {
     #[must_use]
     pub fn outcome(&self) -> &'static str {
         match self {
-            Self::Awake(_) => "awake",
-            Self::Activating => "activating",
-            Self::Refused => "refused",
-            Self::NotPlaced(_) => "unplaced",
-            Self::Unreachable | Self::Failed { .. } => "failed",
+            Self::Awake(_) => wake::AWAKE,
+            Self::Activating => wake::ACTIVATING,
+            Self::Refused => wake::REFUSED,
+            Self::NotPlaced(_) => wake::UNPLACED,
+            Self::Unreachable | Self::Failed { .. } => wake::FAILED,
         }
     }
 }

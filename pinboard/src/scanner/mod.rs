@@ -13,9 +13,10 @@
 //! database full of marked rows, after the registry was wiped, fills the fleet at a rate that it can take. The scanner never writes to
 //! the database.
 //!
-//! Besides, each node tells its placement the highest epoch in the database whenever the fleet starts cold (P4.3).
+//! Besides, each node learns the highest epoch in the database whenever the fleet starts cold, and gives out none below (P4.3).
 
 mod fleet;
+mod floor;
 mod ledger;
 mod marked;
 mod metrics;
@@ -25,7 +26,9 @@ mod run;
 mod wake;
 
 pub use fleet::{Attempt, Fleet, FleetAway, Holder};
+pub use floor::EpochFloor;
 pub use marked::{Cursor, Marked, MarkedError, MarkedPage, MarkedRows};
+pub use metrics::{UNOWNED_MARKED_OLDEST, describe};
 pub use postgres::PostgresRows;
 pub use run::{SCANNER, Scanner};
 pub use wake::PlacedFleet;

@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, StatusCode};
 use pinned_wire::headers::{ATTESTATION, EPOCH, REFUSAL};
 use url::Url;
 
-use super::{Attempt, Fleet, FleetAway, Holder};
+use super::{Attempt, EpochFloor, Fleet, FleetAway, Holder};
 use crate::placement::{NotPlaced, Placed, Placement, WorkerRefusal};
 use crate::store::{PlacementKey, RegistryStore};
 use crate::upstream::{Fetch, Fetched, Fetcher};
@@ -27,9 +27,11 @@ pub struct PlacedFleet {
     /// Where rows are read.
     pub store: Arc<dyn RegistryStore>,
     /// Who lives.
-    pub workers: Arc<Workers>,
+    pub workers: Workers,
     /// Who holds what.
-    pub placement: Arc<Placement>,
+    pub placement: Placement,
+    /// What the store puts every new epoch above.
+    pub floor: EpochFloor,
     /// Sends the wakes.
     pub fetcher: Arc<dyn Fetcher>,
 }
@@ -44,7 +46,7 @@ impl Fleet for PlacedFleet {
             Ok(row.and_then(|row| {
                 // One that this node does not know may live all the same; placing the id finds out.
                 let worker = self.workers.get(&row.session)?;
-                worker.is_live().then(|| Holder {
+                Some(Holder {
                     session: worker.id.clone(),
                     epoch: row.epoch,
                 })
@@ -64,7 +66,7 @@ impl Fleet for PlacedFleet {
     }
 
     fn raise_floor(&self, epoch: u64) {
-        self.placement.raise_floor(epoch);
+        self.floor.raise(epoch);
     }
 
     fn is_cold(&self) -> BoxFuture<'_, Result<bool, FleetAway>> {

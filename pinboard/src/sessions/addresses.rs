@@ -119,7 +119,10 @@ mod tests {
         ];
         for address in special {
             for rules in [["*"], ["metadata"], ["0.0.0.0/0"], ["::/0"], ["0.0.0.0/1"]] {
-                assert!(!allows(&rules, "metadata", address), "{address} by {rules:?}");
+                assert!(
+                    !allows(&rules, "metadata", address),
+                    "{address} by {rules:?}"
+                );
             }
         }
         assert!(allows(&["169.254.7.0/24"], "worker", "169.254.7.1"));

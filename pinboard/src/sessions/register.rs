@@ -304,7 +304,10 @@ impl Sessions {
             .buffer_unordered(ROW_READS);
         let (mut orders, mut overdue) = (Vec::new(), Vec::new());
         while let Some((row, key)) = rows.next().await {
-            match row?.filter(|row| row.session == *id).and_then(|row| row.fence) {
+            match row?
+                .filter(|row| row.session == *id)
+                .and_then(|row| row.fence)
+            {
                 None => {}
                 Some(FenceState::Ahead { starts_in, .. }) => orders.push(MessageBody {
                     key,

@@ -93,7 +93,10 @@ impl Sessions {
                 format!("{ids} ids")
             } else {
                 // The store says how many it freed, and not which.
-                format!("{ids} ids, {released} of {} in all were held", releases.len())
+                format!(
+                    "{ids} ids, {released} of {} in all were held",
+                    releases.len()
+                )
             };
             registry.events.record(Event {
                 detail: Some(detail),
