@@ -3,6 +3,7 @@
 mod background;
 mod error;
 mod figures;
+mod parts;
 mod registry_store;
 mod roster;
 

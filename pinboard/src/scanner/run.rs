@@ -38,7 +38,7 @@ pub struct Scanner {
     fleet: Arc<dyn Fleet>,
     domain: Domain,
     /// How this node is called, among those that would scan.
-    node: String,
+    node: Arc<str>,
     interval: Duration,
     /// For how long the lease is taken; also how long an id may stay marked under one holder without being asked.
     term: Duration,
@@ -66,7 +66,7 @@ impl Scanner {
         rows: Arc<dyn MarkedRows>,
         fleet: Arc<dyn Fleet>,
         settings: &Settings,
-        node: String,
+        node: Arc<str>,
         domain: Domain,
     ) -> Self {
         let jitter = domain.rng("scanner-wakes").expect("a label");
@@ -93,10 +93,10 @@ impl Scanner {
         let scanning = async {
             loop {
                 self.await_lease().await;
-                tracing::info!(node = self.node, "this node scans for durable work");
+                tracing::info!(node = &*self.node, "this node scans for durable work");
                 self.lead().await;
                 metrics::lag(0, Duration::ZERO);
-                tracing::info!(node = self.node, "another node scans for durable work");
+                tracing::info!(node = &*self.node, "another node scans for durable work");
             }
         };
         pin_mut!(floor, scanning);

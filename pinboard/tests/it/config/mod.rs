@@ -1,5 +1,7 @@
 //! What a node takes from its environment, and what it says of what it cannot take (P1.3, P1.4).
 
+mod documents;
+
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
