@@ -182,6 +182,7 @@ pub trait RegistryStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// The store does not answer.
+    #[allow(clippy::type_complexity, reason = "one answer, read once")]
     fn row_counts(&self) -> StoreFuture<'_, Vec<(Arc<str>, Arc<str>, u64)>>;
 
     /// Removes some rows of dead sessions; whether there may be more. For one node at a time ([`lead`](Self::lead)), but

@@ -6,6 +6,7 @@
 mod contract;
 mod error;
 mod event;
+mod memory;
 mod order;
 mod placement;
 mod session;
@@ -13,6 +14,7 @@ mod session;
 pub use contract::{RegistryStore, StoreFuture, StoreOptions};
 pub use error::StoreError;
 pub use event::{Event, EventKind, EventPage};
+pub use memory::{MemoryCopy, MemoryStore};
 pub use order::{ClientRecord, Drain, FencedRow, MessageBody, QueuedMessage};
 pub use placement::{
     Claim, Claimed, Expected, Fence, FenceState, Invalidation, PlacementKey, Reclaimed, Release,

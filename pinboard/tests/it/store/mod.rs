@@ -1,1 +1,3 @@
 //! Tests of `store`.
+
+mod memory;
