@@ -1,3 +1,7 @@
 //! Finding durable work and waking it (P8).
 
+mod fakes;
+mod fleet;
+mod lease;
 mod postgres;
+mod waking;
