@@ -49,12 +49,12 @@ impl<'a> Credentials<'a> {
     }
 
     /// The token of the `Authorization` header; `None` also when any part of what the request brings is malformed.
-    pub(super) fn from_authorization(&self) -> Option<&'a str> {
+    pub(super) fn header_token(&self) -> Option<&'a str> {
         self.meant(self.authorization)
     }
 
-    /// The token of the subprotocol, as [`from_authorization`](Self::from_authorization).
-    pub(super) fn from_protocol(&self) -> Option<&'a str> {
+    /// The token of the subprotocol, as [`header_token`](Self::header_token).
+    pub(super) fn protocol_token(&self) -> Option<&'a str> {
         self.meant(self.protocol)
     }
 

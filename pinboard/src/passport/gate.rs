@@ -216,8 +216,8 @@ impl Passport {
 fn candidates<'a>(
     credentials: &Credentials<'a>,
 ) -> impl Iterator<Item = (&'a str, bool)> + use<'a> {
-    let header = credentials.from_authorization().map(|token| (token, true));
-    let protocol = credentials.from_protocol().map(|token| (token, false));
+    let header = credentials.header_token().map(|token| (token, true));
+    let protocol = credentials.protocol_token().map(|token| (token, false));
     header.into_iter().chain(protocol)
 }
 

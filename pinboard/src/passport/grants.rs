@@ -88,14 +88,10 @@ impl Grants {
     /// A suffix covers what stands before it, never the name behind its dot alone.
     #[must_use]
     pub fn covers_hostname(&self, hostname: &str) -> bool {
+        let ends_with = |granted: &String| granted.starts_with('.') && hostname.ends_with(granted);
         hostname == "*"
-            || covers(&self.hostnames, hostname)
-            || self.hostnames.iter().any(|granted| {
-                granted.starts_with('.')
-                    && hostname
-                        .strip_suffix(granted.as_str())
-                        .is_some_and(|before| !before.is_empty())
-            })
+            || !hostname.starts_with('.')
+                && (covers(&self.hostnames, hostname) || self.hostnames.iter().any(ends_with))
     }
 
     /// Whether no worker of a fleet in single mode is kept from it: `*` among its namespaces. Hostnames and environments are not

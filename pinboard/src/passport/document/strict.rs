@@ -70,7 +70,9 @@ impl<'de> Visitor<'de> for AnyValue {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             if object.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("two members `{name}`")));
+                // Escaped, so that a message stays one line.
+                let name = Value::from(name);
+                return Err(A::Error::custom(format_args!("two members {name}")));
             }
             let Strict(value) = members.next_value()?;
             object.insert(name, value);

@@ -25,9 +25,12 @@ impl<'a> Compact<'a> {
         let (_, payload) = signed.split_once('.')?;
         // A name that is there twice is an error here too; the algorithm `none` does not parse.
         let header = jsonwebtoken::decode_header(token).ok()?;
-        // An extension that must be understood, an encrypted or a compressed token: none is understood here.
-        let plain = header.crit.is_none() && header.enc.is_none() && header.zip.is_none();
-        if !plain || !header.typ.as_deref().is_none_or(is_access_token) {
+        // An extension that must be understood, a payload that is encrypted, compressed or not encoded: none is understood here.
+        let is_plain = header.crit.is_none()
+            && header.enc.is_none()
+            && header.zip.is_none()
+            && !header.extras.inner().contains_key("b64");
+        if !is_plain || !header.typ.as_deref().is_none_or(is_access_token) {
             return None;
         }
         let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
