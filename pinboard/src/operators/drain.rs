@@ -108,25 +108,14 @@ impl Operators {
         }
     }
 
-    async fn order(
-        &self,
-        client: &ClientRecord,
-        drain: Option<Drain>,
-    ) -> Result<(), RegistryError> {
+    async fn order(&self, client: &ClientRecord, drain: Option<Drain>) -> Result<(), RegistryError> {
         let store = &self.registry.store;
         if !store.order_drain(&client.client_id, drain).await? {
             // Forgotten since it was looked up.
             return Err(RegistryError::Forbidden);
         }
-        self.see_changes().await;
+        self.registry.see_changes().await;
         Ok(())
-    }
-
-    /// This node knows of the order at once; others, and this one if the store does not answer now, when they next look.
-    async fn see_changes(&self) {
-        if self.registry.roster.refresh().await.is_err() {
-            self.registry.roster.poke();
-        }
     }
 
     fn tell(&self, client: &ClientRecord, kind: EventKind, detail: Option<String>) {

@@ -1,7 +1,6 @@
 //! `GET /registry/stats`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -44,7 +43,7 @@ pub struct StatsRow(BTreeMap<String, Box<RawValue>>);
 
 /// A worker, and its answer or why there is none.
 pub(super) struct Asked {
-    pub(super) view: Arc<SessionView>,
+    pub(super) view: SessionView,
     pub(super) answer: Result<Bytes, &'static str>,
 }
 
@@ -126,7 +125,7 @@ impl Operators {
         Ok(all)
     }
 
-    async fn ask(&self, view: Arc<SessionView>, until: Instant) -> Asked {
+    async fn ask(&self, view: SessionView, until: Instant) -> Asked {
         let left = until.saturating_duration_since(self.registry.domain.monotonic());
         let timeout = WORKER_TIME.min(left);
         let answer = match stats_request(&view, timeout) {

@@ -172,9 +172,7 @@ impl Operators {
         given: &bodies::WindDown,
         order: Order,
     ) -> Result<u64, RegistryError> {
-        let roster = &self.registry.roster;
-        roster.refresh().await?;
-        let mut holders = roster.sessions();
+        let mut holders = self.registry.live_sessions().await?;
         holders.retain(|view| {
             view.record.serves(&given.namespace)
                 && **view.record.env_of(&given.namespace) == *given.env
@@ -201,9 +199,7 @@ impl Operators {
             let keys: Vec<_> = ids
                 .into_iter()
                 .filter(|id| seen.insert(Arc::clone(id)))
-                .map(|id| {
-                    PlacementKey::new(Arc::clone(&given.env), Arc::clone(&given.namespace), id)
-                })
+                .map(|id| PlacementKey::new(Arc::clone(&given.env), Arc::clone(&given.namespace), id))
                 .collect();
             queued += self.order_page(holder, &keys, order).await?;
             if next == 0 {
@@ -228,9 +224,7 @@ impl Operators {
             // The other way round, for the reason that `ask_one` gives.
             let lifted = self.fence_page(holder, keys, None).await?;
             let told = store.queue_messages(holder, messages).await?;
-            return Ok(
-                if told { lifted.held } else { 0 } + self.order_moved(lifted.moved, order).await?
-            );
+            return Ok(if told { lifted.held } else { 0 } + self.order_moved(lifted.moved, order).await?);
         };
         if !store.queue_messages(holder, messages).await? {
             // It has died since; what it held is nobody's, or was moved by a worker that has registered again.

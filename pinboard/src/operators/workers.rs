@@ -91,7 +91,7 @@ impl Operators {
     pub async fn workers(&self, caller: &Principal) -> Result<WorkersTable, RegistryError> {
         let views = self.covered_sessions(caller).await?;
         Ok(WorkersTable {
-            workers: views.iter().map(|view| WorkerRow::from(&**view)).collect(),
+            workers: views.iter().map(WorkerRow::from).collect(),
         })
     }
 
@@ -99,9 +99,8 @@ impl Operators {
     pub(super) async fn covered_sessions(
         &self,
         caller: &Principal,
-    ) -> Result<Vec<Arc<SessionView>>, RegistryError> {
-        self.registry.roster.refresh().await?;
-        let mut views = self.registry.roster.sessions();
+    ) -> Result<Vec<SessionView>, RegistryError> {
+        let mut views = self.registry.live_sessions().await?;
         views.retain(|view| !view.ending && covers_session(&caller.grants, &view.record));
         views.sort_by(|one, other| {
             let order = |view: &SessionView| (view.record.registered_at, view.id.clone());

@@ -75,7 +75,7 @@ pub fn register(body: &[u8]) -> Result<Register, RegistryError> {
     checks::secret("secret", &given.secret)?;
     let namespaces = namespaces(given.namespaces)?;
     let url = AdvertisedUrl::parse(&given.advertise_url)
-        .map_err(|error| RegistryError::malformed("advertiseUrl", error))?;
+        .map_err(|error| RegistryError::Malformed(error.to_string()))?;
     let challenge = challenge(given.challenge, given.challenge_value)?;
     let previous = given.prev_session_id.map(previous).transpose()?;
     let instances = instances(&namespaces, given.instances.unwrap_or_default())?;

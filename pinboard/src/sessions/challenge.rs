@@ -8,19 +8,13 @@ use pinned_wire::headers::PROXY_SECRET;
 use pinned_wire::registry::Secret;
 use serde::Deserialize;
 
-use super::addresses::may_be_at;
 use super::bodies::Challenge;
-use super::{AdvertisedUrl, Resolver};
-use crate::passport::Grants;
+use super::{AdvertisedUrl, Registry};
+use crate::passport::{BackendHostError, Grants, Resolve, allowed_addresses};
 use crate::upstream::{Fetch, FetchError, Fetched};
-
-use super::Registry;
 
 /// The longest answer to a challenge, in bytes.
 const LONGEST_ANSWER: usize = 16 << 10;
-
-/// How many of a host's addresses are kept.
-const MOST_ADDRESSES: usize = 16;
 
 /// What came of asking a worker's URL.
 #[derive(Debug)]
@@ -28,7 +22,7 @@ pub(crate) enum Proof {
     /// It answered for this worker, at these addresses.
     Held(Vec<SocketAddr>),
     /// It leads to an address that the claims do not cover: it was not asked.
-    NotAllowed,
+    NotAllowed(BackendHostError),
     /// Somebody else answered, or the worker in a way that proves nothing.
     Elsewhere(&'static str),
     /// Nobody answered, or only that it cannot.
@@ -43,7 +37,7 @@ pub(crate) enum Proof {
 /// Nothing is changed.
 pub(crate) async fn prove(
     registry: &Registry,
-    resolver: &dyn Resolver,
+    resolver: &dyn Resolve,
     grants: &Grants,
     url: &AdvertisedUrl,
     secret: &Secret,
@@ -51,9 +45,13 @@ pub(crate) async fn prove(
     limit: Duration,
 ) -> Proof {
     let proof = async {
-        let addresses = match addresses(resolver, grants, url).await {
+        let allowed = allowed_addresses(url.url(), grants, resolver, &registry.domain);
+        let addresses = match allowed.await {
             Ok(addresses) => addresses,
-            Err(proof) => return proof,
+            Err(BackendHostError::Unresolvable { .. }) => {
+                return Proof::Unreachable("its host is not known");
+            }
+            Err(error) => return Proof::NotAllowed(error),
         };
         let Some(fetch) = fetch(url, &addresses, secret, challenge, limit) else {
             return Proof::Elsewhere("its secret cannot be sent");
@@ -67,32 +65,6 @@ pub(crate) async fn prove(
         Ok(proof) => proof,
         Err(_) => Proof::Unreachable("it did not answer in time"),
     }
-}
-
-/// The addresses of the URL's host, every one of which is allowed.
-async fn addresses(
-    resolver: &dyn Resolver,
-    grants: &Grants,
-    url: &AdvertisedUrl,
-) -> Result<Vec<SocketAddr>, Proof> {
-    let mut addresses = match url.address() {
-        Some(address) => vec![address],
-        None => match resolver.resolve(url.host(), url.port()).await {
-            Ok(addresses) if !addresses.is_empty() => addresses,
-            Ok(_) | Err(_) => return Err(Proof::Unreachable("its host is not known")),
-        },
-    };
-    if !addresses
-        .iter()
-        .all(|address| may_be_at(grants, url.host(), address.ip()))
-    {
-        return Err(Proof::NotAllowed);
-    }
-    // In one order, so that the same answer is the same list.
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses.truncate(MOST_ADDRESSES);
-    Ok(addresses)
 }
 
 fn fetch(

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::AdvertisedUrl;
-use super::addresses::may_be_at;
-use crate::passport::Grants;
+use crate::passport::{Grants, check_addresses};
 use crate::store::{ClientRecord, SessionRecord};
 
 /// Whether all of a worker's namespaces, its hostname and its environments are covered.
@@ -45,9 +44,11 @@ pub(crate) fn covers_addresses(
     url: &AdvertisedUrl,
     record: &SessionRecord,
 ) -> bool {
-    addresses_of(record)
+    let addresses: Vec<_> = addresses_of(record)
         .iter()
-        .all(|address| may_be_at(grants, url.host(), address.ip()))
+        .map(|address| address.ip())
+        .collect();
+    check_addresses(url.url(), grants, &addresses).is_ok()
 }
 
 /// The addresses behind a session's URL, as last found out.

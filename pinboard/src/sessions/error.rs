@@ -9,6 +9,7 @@ use http::{HeaderValue, StatusCode};
 use pinned_wire::registry::Refusal;
 
 use crate::store::StoreError;
+use crate::workers::NotRefreshed;
 
 /// How soon to try again when there is nothing better to say.
 const SOON: Duration = Duration::from_secs(1);
@@ -94,6 +95,12 @@ impl RegistryError {
             Self::Superseded => Refusal::superseded(text),
             _ => Refusal::new(text),
         }
+    }
+}
+
+impl From<NotRefreshed> for RegistryError {
+    fn from(_: NotRefreshed) -> Self {
+        Self::Unavailable("the registry store does not answer".to_owned())
     }
 }
 

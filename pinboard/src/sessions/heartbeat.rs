@@ -75,18 +75,18 @@ impl Sessions {
                 let settings = &registry.settings;
                 // Where leases are long, this node reads often enough that they run on.
                 if changed || settings.lease_ttl < 5 * settings.sweep_interval {
-                    registry.roster.poke();
+                    registry.workers.refresh_soon();
                 }
                 let grant = Grant::new(settings.lease_ttl, drain, given.drain_left);
                 Ok(grant.heartbeat_ack(messages))
             }
             HeartbeatOutcome::Unknown => {
-                registry.roster.poke();
+                registry.workers.refresh_soon();
                 self.survivors.note(registry).await;
                 Err(RegistryError::Reregister(UNKNOWN))
             }
             HeartbeatOutcome::Superseded => {
-                registry.roster.poke();
+                registry.workers.refresh_soon();
                 Err(RegistryError::Superseded)
             }
         }
@@ -124,12 +124,9 @@ impl Sessions {
         let why = match proof.await {
             Proof::Held(addresses) => {
                 if !record.update.reachable {
-                    tracing::info!(
-                        client_id = record.client_id,
-                        "the advertised URL answers again"
-                    );
+                    tracing::info!(client_id = record.client_id, "the advertised URL answers again");
                 }
-                let moved_to = if addresses == addresses_of(record) {
+                let moved_to = if is_same_set(&addresses, addresses_of(record)) {
                     record.update.moved_to.clone()
                 } else {
                     Some(addresses)
@@ -140,7 +137,7 @@ impl Sessions {
                 self.lose(view, why).await?;
                 return Err(RegistryError::Reregister(NOT_ITS_OWN));
             }
-            Proof::NotAllowed => "its host leads to an address that the claims do not cover",
+            Proof::NotAllowed(_) => "its host leads to an address that the claims do not cover",
             Proof::Unreachable(why) => why,
         };
         if record.update.reachable {
@@ -173,9 +170,14 @@ impl Sessions {
             event.detail = Some(format!("{NOT_ITS_OWN}: {why}"));
             registry.events.record(event);
         }
-        self.see_changes().await;
+        self.registry.see_changes().await;
         Ok(())
     }
+}
+
+/// Resolvers turn their answers round from one time to the next.
+fn is_same_set(some: &[SocketAddr], others: &[SocketAddr]) -> bool {
+    some.len() == others.len() && some.iter().all(|address| others.contains(address))
 }
 
 /// How long the proof may hold up a heartbeat: never so long that a worker whose URL hangs would lose its lease over it.

@@ -7,7 +7,6 @@
 //! (403), the length and the form of the body (413, 400), its claims (403), and only then the world is asked: the names of
 //! hosts, the worker's own URL, the store.
 
-mod addresses;
 mod advertised;
 pub mod bodies;
 mod call;
@@ -24,16 +23,14 @@ mod register;
 mod registry;
 mod release;
 mod resolver;
-mod roster;
 mod router;
 mod service;
 mod survivors;
 
-pub use advertised::{AdvertisedUrl, BadUrl};
+pub use advertised::AdvertisedUrl;
 pub use error::RegistryError;
 pub use registry::Registry;
-pub use resolver::{Resolver, SystemResolver};
-pub use roster::Roster;
+pub use resolver::SystemResolver;
 pub use router::router;
 pub use service::{Sessions, SessionsOptions};
 

@@ -84,12 +84,8 @@ impl Sessions {
         );
         let addresses = match proof.await {
             Proof::Held(addresses) => addresses,
-            Proof::NotAllowed => {
-                tracing::warn!(
-                    client_id = given.client_id,
-                    host = given.url.host(),
-                    "a worker advertises a host that its claims do not cover"
-                );
+            Proof::NotAllowed(why) => {
+                tracing::warn!(client_id = given.client_id, %why, "a worker may not register");
                 return Err(RegistryError::Forbidden);
             }
             Proof::Elsewhere(why) => {
@@ -210,7 +206,7 @@ impl Sessions {
             ));
         }
         registry.events.record(event);
-        self.see_changes().await;
+        self.registry.see_changes().await;
 
         let waited = registry.domain.monotonic() - asked;
         let ttl = registry.settings.lease_ttl;
@@ -304,10 +300,7 @@ impl Sessions {
             .buffer_unordered(ROW_READS);
         let (mut orders, mut overdue) = (Vec::new(), Vec::new());
         while let Some((row, key)) = rows.next().await {
-            match row?
-                .filter(|row| row.session == *id)
-                .and_then(|row| row.fence)
-            {
+            match row?.filter(|row| row.session == *id).and_then(|row| row.fence) {
                 None => {}
                 Some(FenceState::Ahead { starts_in, .. }) => orders.push(MessageBody {
                     key,
@@ -338,7 +331,7 @@ impl Sessions {
     /// The new session stands whatever comes of this: the earlier one takes no more heartbeats, and ends by itself.
     async fn end_earlier(&self, session: &SessionId, mode: EndMode) {
         let registry = &self.registry;
-        let view = registry.roster.session(session);
+        let view = registry.known_session(session);
         match registry.store.end_session(session, mode).await {
             Ok(false) => {}
             Ok(true) => {

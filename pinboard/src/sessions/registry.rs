@@ -1,16 +1,21 @@
 //! What the routes of workers and of operators both work with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderMap;
 use pinned_domain::Domain;
 
-use super::{RegistryError, Roster};
+use super::RegistryError;
 use crate::events::Events;
 use crate::passport::{Passport, Principal};
 use crate::settings::Settings;
 use crate::store::{RegistryStore, SessionId, SessionView};
 use crate::upstream::Fetcher;
+use crate::workers::Workers;
+
+/// How long a change that the store has taken waits for this node to see it.
+const SEEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// What the routes of workers and of operators both work with. Cheap to clone.
 #[derive(Clone)]
@@ -18,9 +23,9 @@ pub struct Registry {
     /// The state of the fleet.
     pub store: Arc<dyn RegistryStore>,
     /// Who vouches for callers.
-    pub passport: Arc<Passport>,
+    pub passport: Passport,
     /// The sessions, as this node has last read them.
-    pub roster: Arc<dyn Roster>,
+    pub workers: Workers,
     /// Asks workers something small.
     pub fetcher: Arc<dyn Fetcher>,
     /// Where what happens is told.
@@ -61,11 +66,36 @@ impl Registry {
         &self,
         id: &SessionId,
     ) -> Result<Option<Arc<SessionView>>, RegistryError> {
-        if let Some(view) = self.roster.session(id) {
+        if let Some(view) = self.known_session(id) {
             return Ok(Some(view));
         }
-        self.roster.refresh().await?;
-        Ok(self.roster.session(id))
+        self.workers.refresh_now().await?;
+        Ok(self.known_session(id))
+    }
+
+    /// A session that lives as far as this node knows.
+    pub(crate) fn known_session(&self, id: &SessionId) -> Option<Arc<SessionView>> {
+        let worker = self.workers.get(id)?;
+        let view = Arc::clone(&worker.view.read());
+        Some(view)
+    }
+
+    /// All sessions that live now, as the store has them now: what is left of their leases and drains too, which the views that this
+    /// node keeps do not count down.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub(crate) async fn live_sessions(&self) -> Result<Vec<SessionView>, RegistryError> {
+        Ok(self.store.sessions_since(0).await?.changed)
+    }
+
+    /// This node sees at once what it has just changed. Others, and this one if the store does not answer now, see it when they
+    /// next look.
+    pub(crate) async fn see_changes(&self) {
+        // That it failed is told where it is read, and it is tried again soon.
+        let seen = self.workers.refresh_now();
+        let _ = self.domain.timeout(SEEN_WITHIN, seen).await;
     }
 
     /// The wall clock in milliseconds since the Unix epoch.

@@ -46,15 +46,15 @@ impl Sessions {
         &self,
         releases: &[Release],
     ) -> Result<BTreeMap<SessionId, Option<Arc<SessionView>>>, RegistryError> {
-        let roster = &self.registry.roster;
+        let registry = &self.registry;
         let mut sessions: BTreeMap<_, _> = releases
             .iter()
-            .map(|release| (release.session.clone(), roster.session(&release.session)))
+            .map(|release| (release.session.clone(), registry.known_session(&release.session)))
             .collect();
         if sessions.values().any(Option::is_none) {
-            roster.refresh().await?;
+            registry.workers.refresh_now().await?;
             for (id, view) in &mut sessions {
-                *view = roster.session(id);
+                *view = registry.known_session(id);
             }
         }
         Ok(sessions)
@@ -93,10 +93,7 @@ impl Sessions {
                 format!("{ids} ids")
             } else {
                 // The store says how many it freed, and not which.
-                format!(
-                    "{ids} ids, {released} of {} in all were held",
-                    releases.len()
-                )
+                format!("{ids} ids, {released} of {} in all were held", releases.len())
             };
             registry.events.record(Event {
                 detail: Some(detail),

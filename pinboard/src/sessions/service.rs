@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use super::survivors::Survivors;
-use super::{Registry, RegistryError, Resolver};
+use super::{Registry, RegistryError};
+use crate::passport::Resolve;
 
 /// How many registrations with long lists of instances are worked on at once.
 const LONG_REGISTRATIONS: usize = 4;
@@ -16,7 +17,7 @@ pub struct SessionsOptions {
     /// What this node knows and whom it asks.
     pub registry: Registry,
     /// Finds out the addresses of workers that advertise names.
-    pub resolver: Arc<dyn Resolver>,
+    pub resolver: Arc<dyn Resolve>,
 }
 
 /// What workers ask of the registry (P2): [`register`](Self::register), [`heartbeat`](Self::heartbeat),
@@ -25,7 +26,7 @@ pub struct SessionsOptions {
 /// Each takes the caller, whose token and scope have been checked, and a body that has been read by [`bodies`](super::bodies).
 pub struct Sessions {
     pub(super) registry: Registry,
-    pub(super) resolver: Arc<dyn Resolver>,
+    pub(super) resolver: Arc<dyn Resolve>,
     pub(super) survivors: Survivors,
     pub(super) rooms: Arc<Semaphore>,
 }
@@ -46,18 +47,6 @@ impl Sessions {
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
-    }
-
-    /// This node sees at once what it has just changed. Others, and this one if the store does not answer now, see it when they
-    /// next look.
-    pub(super) async fn see_changes(&self) {
-        if let Err(error) = self.registry.roster.refresh().await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "the sessions could not be read"
-            );
-            self.registry.roster.poke();
-        }
     }
 }
 

@@ -1,1 +1,13 @@
 //! Tests of `sessions`.
+
+mod bodies;
+mod claims;
+mod deregister;
+mod heartbeat;
+mod messages;
+mod proof;
+mod quarantine;
+mod reclaim;
+mod register;
+mod release;
+pub(crate) mod rig;
