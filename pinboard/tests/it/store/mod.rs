@@ -1,3 +1,3 @@
 //! Tests of `store`.
 
-mod memory;
+mod redis;
