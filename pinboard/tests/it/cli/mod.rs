@@ -1,1 +1,5 @@
-//! Tests of `cli`.
+//! The command line (P1.2).
+
+mod args;
+mod commands;
+mod scripted;

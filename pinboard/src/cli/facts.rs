@@ -1,0 +1,105 @@
+//! `pinboard health` and `pinboard overview`: whatever facts the server tells, one a line.
+
+use serde_json::Value;
+
+/// Members one below the other, nested ones indented, values in one column; ends with a line break.
+pub(super) fn show(answer: &Value) -> String {
+    let mut lines = Vec::new();
+    collect(answer, 0, &mut lines);
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max();
+    let width = width.unwrap_or(0);
+    let mut text = String::new();
+    for (name, value) in lines {
+        let line = format!("{name:width$}  {value}");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn collect(value: &Value, depth: usize, lines: &mut Vec<(String, String)>) {
+    let members = match value {
+        Value::Object(members) => members,
+        other => {
+            lines.push((String::new(), scalar(other)));
+            return;
+        }
+    };
+    for (name, value) in members {
+        let name = format!("{}{}", "  ".repeat(depth), label(name));
+        match value {
+            Value::Object(inner) if inner.is_empty() => lines.push((name, "none".to_owned())),
+            Value::Object(_) => {
+                lines.push((name, String::new()));
+                collect(value, depth + 1, lines);
+            }
+            Value::Array(items) if items.is_empty() => lines.push((name, "none".to_owned())),
+            Value::Array(items) if items.iter().all(|item| !item.is_object()) => {
+                let items: Vec<String> = items.iter().map(scalar).collect();
+                lines.push((name, items.join(", ")));
+            }
+            Value::Array(items) => {
+                lines.push((name, String::new()));
+                for item in items {
+                    collect(item, depth + 1, lines);
+                }
+            }
+            other => lines.push((name, scalar(other))),
+        }
+    }
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => super::table::plain(text),
+        other => other.to_string(),
+    }
+}
+
+/// `openConnections` as `open connections`; names that are not ours to respell, such as `/counters` or `no-backends`, as they are.
+fn label(name: &str) -> String {
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return super::table::plain(name);
+    }
+    let mut label = String::with_capacity(name.len() + 2);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            label.push(' ');
+        }
+        label.push(c.to_ascii_lowercase());
+    }
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_facts_are_indented_below_their_name() {
+        let answer = serde_json::json!({
+            "workers": 2,
+            "placementQuarantine": { "active": false, "until": null },
+            "instances": { "/counters": 7, "/a\x1b[0m": 1 },
+            "resolutions": {},
+            "nodes": ["a", "b"],
+        });
+        let expected = [
+            "instances",
+            "  /a\u{fffd}[0m              1",
+            "  /counters           7",
+            "nodes                 a, b",
+            "placement quarantine",
+            "  active              no",
+            "  until               -",
+            "resolutions           none",
+            "workers               2",
+            "",
+        ]
+        .join("\n");
+        assert_eq!(show(&answer), expected);
+    }
+}
