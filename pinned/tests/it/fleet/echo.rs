@@ -28,7 +28,14 @@ async fn an_echoed_drain_refuses_new_ids_and_undrain_admits_them_again() {
     pass(3_000).await;
     // The worker's own word is another.
     assert_eq!(script.last(HEARTBEAT)["draining"], false);
-    touch(&app, "a", "session-1", 1).await;
+    // Whatever comes late under the epoch that was turned away stays away: the id may live elsewhere by now (P5.9).
+    let call = app.get("/actors/a").epoch(1);
+    attested(&app, call, "session-1")
+        .send()
+        .await
+        .assert_refused("released placement epoch; retry");
+    assert_eq!(app.worker.stats()["instances"], json!([]));
+    touch(&app, "a", "session-1", 2).await;
 }
 
 #[tokio::test(start_paused = true)]
