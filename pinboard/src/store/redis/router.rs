@@ -304,7 +304,7 @@ impl Router {
         let mut of_nodes: Vec<(&Arc<Node>, Vec<usize>)> = Vec::new();
         for &n in pending {
             let Some(node) = owners.of(requests[n].place) else {
-                outcomes.push((n, Outcome::Again(Again::Moved, self.nobody())));
+                outcomes.push((n, Outcome::Again(Again::Moved, owners.trouble())));
                 continue;
             };
             match of_nodes
@@ -379,7 +379,7 @@ impl Router {
             Place::all(self.options.shards).find(|&place| owners.of(place).is_none())
         {
             tracing::debug!(target: "pinboard::store", place = %lost, "nobody has it");
-            return Err(self.nobody().into());
+            return Err(owners.trouble().into());
         }
         let pings = owners.nodes().map(|node| async {
             let link = node.link().await?;
@@ -393,14 +393,6 @@ impl Router {
             pong?;
         }
         Ok(())
-    }
-
-    fn nobody(&self) -> Failure {
-        let address = Address {
-            host: "cluster".to_owned(),
-            port: 0,
-        };
-        Failure::away(&address, "no server is known to have the hash slot")
     }
 }
 
