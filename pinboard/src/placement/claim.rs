@@ -1,17 +1,14 @@
 //! Placing an id: reading its row, deciding, and setting it only if it is still what was read (P4.2).
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::choose::{Rules, choose, is_candidate};
 use super::known::{KeyRef, Recall, Ticket};
-use super::service::{Inner, PATIENCE};
+use super::service::Inner;
 use super::{NotPlaced, Placed};
 use crate::metrics::Resolution;
-use crate::store::{
-    Claim, Claimed, Event, EventKind, Expected, FenceState, PlacementKey, Row, SessionId,
-    StoreFuture,
-};
+use crate::store::{Claim, Claimed, Expected, FenceState, PlacementKey, Row, SessionId};
 use crate::workers::{Namespace, Promise, Worker};
 
 /// How often the store is asked about one id: more often than chance takes, when others place it or workers end
@@ -44,12 +41,16 @@ impl Wanted {
     }
 
     fn is_no_answer(&self, row: &Row) -> bool {
-        let unless = self.unless.as_ref();
-        unless.is_some_and(|(session, epoch)| *session == row.session && *epoch == row.epoch)
+        is_holding(self.unless.as_ref(), &row.session, row.epoch)
     }
 }
 
+fn is_holding(holding: Option<&(SessionId, u64)>, session: &SessionId, epoch: u64) -> bool {
+    holding.is_some_and(|holding| holding.0 == *session && holding.1 == epoch)
+}
+
 /// What came of asking.
+#[derive(Debug)]
 pub(super) enum Answer {
     Placed(Arc<Placed>),
     /// It is held as it was, by the holding that is no answer.
@@ -81,7 +82,8 @@ enum Verdict {
 }
 
 impl Inner {
-    /// Who holds an id, placing it when nobody does; remembers it, and waits until the worker can take requests.
+    /// Who holds an id, placing it when nobody does; remembers it, and waits until the worker can take requests. While the store
+    /// is away, whoever was known to hold it (P12.4).
     ///
     /// # Errors
     ///
@@ -91,19 +93,21 @@ impl Inner {
     ///
     /// The id may have been placed.
     pub(super) async fn place(&self, wanted: Wanted) -> Result<Answer, NotPlaced> {
-        let key = wanted.key.clone();
-        match self.attempt(wanted).await {
-            Err(NotPlaced::StoreAway) => {
-                let now = self.domain.monotonic();
-                match self.known.recall(KeyRef::of(&key), now) {
-                    Recall::Fresh(placed) | Recall::Doubtful(placed) => self
-                        .still_served(&placed)
-                        .map(|placed| self.found(placed, Resolution::Cached))
-                        .ok_or(NotPlaced::StoreAway),
-                    Recall::Unknown => Err(NotPlaced::StoreAway),
-                }
+        let (key, unless) = (wanted.key.clone(), wanted.unless.clone());
+        let outcome = self.attempt(wanted).await;
+        if outcome.as_ref().err() != Some(&NotPlaced::StoreAway) {
+            return outcome;
+        }
+        let now = self.domain.monotonic();
+        match self.known.recall(KeyRef::of(&key), now) {
+            Recall::Fresh(placed) | Recall::Doubtful(placed)
+                if !is_holding(unless.as_ref(), &placed.worker.id, placed.epoch) =>
+            {
+                self.still_served(&placed)
+                    .map(|placed| self.found(placed, Resolution::Cached))
+                    .ok_or(NotPlaced::StoreAway)
             }
-            outcome => outcome,
+            _ => outcome,
         }
     }
 
@@ -262,107 +266,6 @@ impl Inner {
         attempt.expect_dead(&row);
         Ok(Verdict::Again)
     }
-
-    /// A holder that lives.
-    async fn held(
-        &self,
-        ticket: &Ticket,
-        key: &PlacementKey,
-        row: &Row,
-        worker: Arc<Worker>,
-    ) -> Answer {
-        let fenced_in = match row.fence {
-            Some(FenceState::Ahead { starts_in, .. }) => Some(starts_in),
-            _ => None,
-        };
-        let placed = Arc::new(Placed::new(key.clone(), worker, row.epoch));
-        self.settle(&placed.worker).await;
-        self.known.remember(ticket, Arc::clone(&placed), fenced_in);
-        self.found(placed, Resolution::Held)
-    }
-
-    /// A holder that has just become one.
-    async fn placed(&self, ticket: &Ticket, placed: Placed, replaced: bool) -> Answer {
-        let placed = Arc::new(placed);
-        let (kind, resolution) = if replaced {
-            (EventKind::Replaced, Resolution::Replaced)
-        } else {
-            (EventKind::Placed, Resolution::Placed)
-        };
-        self.events.record(Event {
-            seq: 0,
-            at: unix_millis(self.domain.now()),
-            kind,
-            client_id: Some(Arc::clone(placed.worker.client_id())),
-            session_id: Some(placed.worker.id.as_str().into()),
-            env: Some(Arc::clone(&placed.key.env)),
-            hostname: Some(Arc::clone(&placed.worker.view.read().record.hostname)),
-            namespaces: vec![Arc::clone(&placed.key.ns)],
-            id: Some(Arc::clone(&placed.key.id)),
-            epoch: Some(placed.epoch),
-            detail: None,
-        });
-        self.settle(&placed.worker).await;
-        self.known.remember(ticket, Arc::clone(&placed), None);
-        self.found(placed, resolution)
-    }
-
-    fn found(&self, placed: Arc<Placed>, resolution: Resolution) -> Answer {
-        self.resolutions.count(resolution);
-        Answer::Placed(placed)
-    }
-
-    /// Waits until a worker that has just registered has read its session.
-    async fn settle(&self, worker: &Worker) {
-        let left = worker.settles_in(self.domain.monotonic());
-        if !left.is_zero() {
-            self.domain.sleep(left).await;
-        }
-    }
-
-    async fn read_sessions(&self) -> Result<(), NotPlaced> {
-        let read = self.workers.refresh_now().await;
-        read.map_err(|_| NotPlaced::StoreAway)
-    }
-
-    /// Whether `session` holds `key`, as the store has it now.
-    pub(super) async fn look_up(
-        &self,
-        key: &PlacementKey,
-        session: &SessionId,
-    ) -> Result<bool, NotPlaced> {
-        let ticket = self.known.ticket(key, self.domain.monotonic());
-        let row = self.ask(self.store.row(key)).await?;
-        let Some(row) = row.filter(|row| row.session == *session) else {
-            return Ok(false);
-        };
-        if let Some(worker) = self.workers.get(session) {
-            let fenced_in = match row.fence {
-                Some(FenceState::Ahead { starts_in, .. }) => Some(starts_in),
-                None => None,
-                Some(FenceState::Standing { .. } | FenceState::Passed) => return Ok(true),
-            };
-            // It calls, so it knows its session.
-            let placed = Placed::new(key.clone(), worker, row.epoch);
-            self.known.remember(&ticket, Arc::new(placed), fenced_in);
-        }
-        Ok(true)
-    }
-
-    /// Puts one question to the store, for a while.
-    pub(super) async fn ask<T>(&self, question: StoreFuture<'_, T>) -> Result<T, NotPlaced> {
-        match self.domain.timeout(PATIENCE, question).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) if !error.is_transient() => {
-                tracing::error!(%error, "the registry store cannot be used");
-                Err(NotPlaced::StoreAway)
-            }
-            Ok(Err(_)) | Err(_) => {
-                self.workers.note_answer(false);
-                Err(NotPlaced::StoreAway)
-            }
-        }
-    }
 }
 
 impl Attempt {
@@ -393,11 +296,4 @@ impl Attempt {
             None => Expected::VacantForAnyone,
         };
     }
-}
-
-fn unix_millis(at: SystemTime) -> u64 {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
 }

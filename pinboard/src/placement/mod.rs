@@ -7,9 +7,12 @@
 mod choose;
 mod claim;
 mod flight;
+mod holder;
 mod known;
+mod listen;
 mod moving;
 mod placed;
+mod refusal;
 mod service;
 
 pub use placed::{NotPlaced, Placed, WorkerRefusal};

@@ -14,15 +14,13 @@ use tokio::time::Instant;
 use super::claim::{Answer, Wanted};
 use super::flight::{Boarded, Errand, FlightKey, Flights, Landing, Outcome};
 use super::known::{KeyRef, Known, Recall};
-use super::{NotPlaced, Placed, WorkerRefusal};
+use super::listen::Listener;
+use super::{NotPlaced, Placed};
 use crate::events::Events;
 use crate::metrics::{Resolution, ResolutionCounts, Resolutions};
 use crate::settings::Settings;
-use crate::store::{Invalidation, PlacementKey, RegistryStore, Release, SessionId};
+use crate::store::{Invalidation, PlacementKey, RegistryStore, SessionId};
 use crate::workers::{Worker, Workers};
-
-/// How long a request waits for a row to move (P5.10).
-pub(super) const MOVES_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long one operation of the store may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,13 +28,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// What a forward needs of a grant, at most: the time that connecting may take (P5.12).
 const FORWARD_NEEDS: Duration = Duration::from_secs(2);
 
-/// How many invalidations are dealt with at once.
-const BATCH: usize = 256;
-
 /// Answers one question: who holds this id? Cheap to clone; clones are the same.
 #[derive(Clone)]
 pub struct Placement {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 pub(super) struct Inner {
@@ -50,7 +45,7 @@ pub(super) struct Inner {
     pub(super) rng: Rng,
     /// What a forward needs of a grant: a worker whose lease ends sooner is given no new id.
     pub(super) forward_needs: Duration,
-    invalidations: Mutex<Option<mpsc::Receiver<Invalidation>>>,
+    pub(super) invalidations: Mutex<Option<mpsc::Receiver<Invalidation>>>,
 }
 
 impl Placement {
@@ -131,7 +126,7 @@ impl Placement {
     }
 
     /// As [`resolve`](Self::resolve); when the id is placed, its epoch is above `above`, which is what the durable store has
-    /// seen (P4.3).
+    /// seen (P4.3). One that is held already stays as it is.
     ///
     /// # Errors
     ///
@@ -159,85 +154,13 @@ impl Placement {
             |inner, landing| async move {
                 let wanted = Wanted {
                     above,
-                    ..Wanted::new(&landing.key())
+                    ..Wanted::new(landing.key())
                 };
                 inner.place(wanted).await.map(Answer::into_placed)
             },
         );
         // A resolution has no refusal that could stand.
         self.land(boarded).await?.ok_or(NotPlaced::NoWorkers)
-    }
-
-    /// Who holds the id after `placed` refused it without running it; `None` when the refusal stands and is relayed.
-    ///
-    /// After [`NotResident`](WorkerRefusal::NotResident) the row is freed, if it still names that session and epoch, and the id
-    /// placed on another worker; where there is none, the refusal stands. After [`Moving`](WorkerRefusal::Moving) the row is
-    /// looked at for up to 2 s until it has moved. Requests that were refused by the same holder share the work.
-    ///
-    /// # Errors
-    ///
-    /// There is no holder now.
-    ///
-    /// # Cancel safety
-    ///
-    /// The row may have been freed, or the id placed.
-    pub async fn after_refusal(
-        &self,
-        placed: &Arc<Placed>,
-        refusal: WorkerRefusal,
-    ) -> Result<Option<Arc<Placed>>, NotPlaced> {
-        let inner = &self.inner;
-        self.forget(placed);
-        let known = || {
-            inner
-                .recalled(KeyRef::of(&placed.key))
-                .filter(|known| !known.is_same_holding(placed))
-        };
-        if let Some(other) = known() {
-            inner.resolutions.count(Resolution::Cached);
-            return Ok(Some(other));
-        }
-        let (session, epoch) = (placed.worker.id.clone(), placed.epoch);
-        let key = placed.key.clone();
-        match refusal {
-            WorkerRefusal::NotResident => {
-                placed.worker.note_refusal();
-                let errand = Errand::Replace {
-                    session: session.clone(),
-                    epoch,
-                };
-                let boarded = inner.board(
-                    FlightKey { key, errand },
-                    FAR_FUTURE,
-                    known,
-                    move |inner, landing| async move {
-                        inner.replace(&landing.key(), session, epoch).await
-                    },
-                );
-                self.land(boarded).await
-            }
-            WorkerRefusal::Moving => {
-                let errand = Errand::Move {
-                    session: session.clone(),
-                    epoch,
-                };
-                let boarded = inner.board(
-                    FlightKey { key, errand },
-                    MOVES_WITHIN,
-                    known,
-                    move |inner, landing| async move {
-                        inner.await_move(&landing, session, epoch).await
-                    },
-                );
-                let landed = self.land(boarded);
-                // The flight goes on for those who have joined it later.
-                inner
-                    .domain
-                    .timeout(MOVES_WITHIN, landed)
-                    .await
-                    .unwrap_or(Ok(None))
-            }
-        }
     }
 
     /// Whether `session` holds `key` now. Places nothing; of a known id this makes no round trip.
@@ -278,7 +201,7 @@ impl Placement {
     }
 
     /// Waits for what was boarded, and counts it; a flight counts what it does for the one who started it.
-    async fn land(&self, boarded: Boarded) -> Outcome {
+    pub(super) async fn land(&self, boarded: Boarded) -> Outcome {
         let resolutions = &self.inner.resolutions;
         match boarded {
             Boarded::Known(placed) => {
@@ -320,7 +243,7 @@ impl Resolutions {
 impl Inner {
     /// What is known of an id, and can be gone by now.
     #[inline]
-    fn recalled(&self, key: KeyRef<'_>) -> Option<Arc<Placed>> {
+    pub(super) fn recalled(&self, key: KeyRef<'_>) -> Option<Arc<Placed>> {
         let now = self.domain.monotonic();
         match self.known.recall(key, now) {
             Recall::Fresh(placed) => placed.worker.is_live_at(now).then_some(placed),
@@ -344,7 +267,7 @@ impl Inner {
         )))
     }
 
-    fn board<F>(
+    pub(super) fn board<F>(
         self: &Arc<Self>,
         key: FlightKey,
         waits: Duration,
@@ -359,72 +282,6 @@ impl Inner {
         self.flights.board(key, shard, until, known, |landing| {
             body(Arc::clone(self), landing).boxed()
         })
-    }
-
-    /// Frees the row of a holder that would not, and places the id elsewhere.
-    async fn replace(
-        self: &Arc<Self>,
-        key: &PlacementKey,
-        session: SessionId,
-        epoch: u64,
-    ) -> Outcome {
-        let release = [Release {
-            session: session.clone(),
-            key: key.clone(),
-            epoch: Some(epoch),
-        }];
-        self.ask(self.store.release(&release)).await?;
-        let mut wanted = Wanted {
-            unless: Some((session.clone(), epoch)),
-            ..Wanted::new(key)
-        };
-        wanted.rules.exclude(&session);
-        match self.place(wanted).await {
-            Ok(answer) => Ok(answer.into_placed()),
-            // The worker's own refusal says more.
-            Err(NotPlaced::NoWorkers) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// The one who listens to the store; hands the receiver back when it ends.
-struct Listener<'a> {
-    inner: &'a Inner,
-    receiver: Option<mpsc::Receiver<Invalidation>>,
-}
-
-impl<'a> Listener<'a> {
-    fn new(inner: &'a Inner) -> Option<Self> {
-        let receiver = inner.invalidations.lock().take()?;
-        Some(Self {
-            inner,
-            receiver: Some(receiver),
-        })
-    }
-
-    /// Ends when the store does.
-    async fn listen(&mut self) {
-        let Some(receiver) = &mut self.receiver else {
-            return;
-        };
-        let known = &self.inner.known;
-        let _listening = known.listening();
-        let mut batch = Vec::with_capacity(BATCH);
-        while receiver.recv_many(&mut batch, BATCH).await > 0 {
-            for invalidation in batch.drain(..) {
-                match invalidation {
-                    Invalidation::Row(key) => known.invalidate(&key),
-                    Invalidation::Everything => known.doubt_everything(),
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Listener<'_> {
-    fn drop(&mut self) {
-        *self.inner.invalidations.lock() = self.receiver.take();
     }
 }
 

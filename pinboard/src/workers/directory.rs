@@ -23,6 +23,9 @@ use crate::store::{RegistryStore, SessionId};
 /// How many changes wait for a slow subscriber.
 const CHANGES: usize = 1_024;
 
+/// However short the intervals are that a node is told, it does not read without a pause.
+pub(super) const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
 /// The sessions could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the sessions could not be read from the registry store")]
@@ -74,6 +77,7 @@ impl Workers {
     pub fn new(store: Arc<dyn RegistryStore>, domain: Domain, settings: &Settings) -> Self {
         // A lease that ends between two readings would make every worker look dead for a while.
         let refresh_every = settings.sweep_interval.min(settings.lease_ttl / 4);
+        let refresh_every = refresh_every.max(SHORTEST_PAUSE);
         let gauge = |state| gauge!(names::WORKERS, "state" => state);
         Self {
             inner: Arc::new(Inner {

@@ -8,12 +8,14 @@ use ahash::RandomState;
 use super::Worker;
 use crate::store::SessionId;
 
+type ByName<T> = HashMap<Arc<str>, T, RandomState>;
+
 /// The sessions that live and what they serve, as of one reading. Never changed, only replaced.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     workers: HashMap<SessionId, Arc<Worker>, RandomState>,
     /// By environment, and in it by namespace.
-    namespaces: HashMap<Arc<str>, HashMap<Arc<str>, Arc<Namespace>, RandomState>, RandomState>,
+    namespaces: ByName<ByName<Arc<Namespace>>>,
 }
 
 /// A namespace of an environment that some worker serves or has served.
@@ -33,31 +35,40 @@ impl Snapshot {
         workers: HashMap<SessionId, Arc<Worker>, RandomState>,
         served: &BTreeSet<(Arc<str>, Arc<str>)>,
     ) -> Self {
-        let mut serving: HashMap<(Arc<str>, Arc<str>), Vec<Arc<Worker>>, RandomState> =
-            HashMap::default();
-        for key in served {
-            serving.insert(key.clone(), Vec::new());
+        let mut serving: ByName<ByName<Vec<Arc<Worker>>>> = HashMap::default();
+        for (env, ns) in served {
+            let of_env = serving.entry(Arc::clone(env)).or_default();
+            of_env.insert(Arc::clone(ns), Vec::new());
         }
         for worker in in_order(&workers) {
             let view = Arc::clone(&worker.view.read());
             for ns in &view.record.namespaces {
-                let key = (Arc::clone(view.record.env_of(ns)), Arc::clone(ns));
-                let serving = serving.entry(key).or_default();
+                let of_env = serving.entry(Arc::clone(view.record.env_of(ns)));
+                let serving = of_env.or_default().entry(Arc::clone(ns)).or_default();
                 // A worker may name a namespace twice.
                 if serving.last().is_none_or(|last| last.id != worker.id) {
                     serving.push(Arc::clone(&worker));
                 }
             }
         }
-        let mut namespaces: HashMap<Arc<str>, HashMap<_, _, RandomState>, _> = HashMap::default();
-        for ((env, ns), workers) in serving {
-            let namespace = Arc::new(Namespace {
-                env: Arc::clone(&env),
+        let namespace = |env: &Arc<str>, ns: Arc<str>, workers| {
+            let namespace = Namespace {
+                env: Arc::clone(env),
                 ns: Arc::clone(&ns),
                 workers,
-            });
-            namespaces.entry(env).or_default().insert(ns, namespace);
-        }
+            };
+            (ns, Arc::new(namespace))
+        };
+        let namespaces = serving
+            .into_iter()
+            .map(|(env, of_env)| {
+                let of_env = of_env
+                    .into_iter()
+                    .map(|(ns, workers)| namespace(&env, ns, workers))
+                    .collect();
+                (env, of_env)
+            })
+            .collect();
         Self {
             workers,
             namespaces,

@@ -10,6 +10,7 @@ use pinned_domain::Domain;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
+use super::directory::SHORTEST_PAUSE;
 use super::{WorkerChange, Workers};
 use crate::events::Events;
 use crate::settings::Settings;
@@ -56,7 +57,7 @@ impl Sweeper {
             events,
             domain,
             node: node.into(),
-            interval: settings.sweep_interval,
+            interval: settings.sweep_interval.max(SHORTEST_PAUSE),
             leads_until: Mutex::new(None),
         }
     }

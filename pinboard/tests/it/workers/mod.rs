@@ -1,1 +1,5 @@
 //! Tests of `workers`.
+
+mod reading;
+mod sweeping;
+mod tokens;
