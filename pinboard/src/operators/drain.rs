@@ -108,7 +108,11 @@ impl Operators {
         }
     }
 
-    async fn order(&self, client: &ClientRecord, drain: Option<Drain>) -> Result<(), RegistryError> {
+    async fn order(
+        &self,
+        client: &ClientRecord,
+        drain: Option<Drain>,
+    ) -> Result<(), RegistryError> {
         let store = &self.registry.store;
         if !store.order_drain(&client.client_id, drain).await? {
             // Forgotten since it was looked up.

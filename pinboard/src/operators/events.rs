@@ -18,7 +18,8 @@ impl Operators {
     ) -> Result<EventPage, RegistryError> {
         let store = &self.registry.store;
         let mut page = store.events_after(asked.after, asked.limit).await?;
-        page.events.retain(|event| is_covered(&caller.grants, event));
+        page.events
+            .retain(|event| is_covered(&caller.grants, event));
         Ok(page)
     }
 }

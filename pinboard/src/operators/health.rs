@@ -94,7 +94,7 @@ impl Operators {
             store: StoreHealth {
                 description: registry.store.describe(),
                 answers,
-                ping_ms: answers.then(|| took.as_secs_f64() * 1e3),
+                ping_ms: answers.then_some(took.as_secs_f64() * 1e3),
                 round_trips: figures.round_trips,
             },
             leases,

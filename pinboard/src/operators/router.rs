@@ -11,9 +11,7 @@ use http::header::CONTENT_TYPE;
 use pinned_wire::registry::WindDownQueued;
 use serde_json::{Value, json};
 
-use super::{
-    DrainAnswer, Health, Operators, Overview, StatsTable, WorkersTable, bodies,
-};
+use super::{DrainAnswer, Health, Operators, Overview, StatsTable, WorkersTable, bodies};
 use crate::passport::{OPERATOR_SCOPE, Principal};
 use crate::sessions::{Call, RegistryError};
 use crate::store::EventPage;

@@ -199,7 +199,9 @@ impl Operators {
             let keys: Vec<_> = ids
                 .into_iter()
                 .filter(|id| seen.insert(Arc::clone(id)))
-                .map(|id| PlacementKey::new(Arc::clone(&given.env), Arc::clone(&given.namespace), id))
+                .map(|id| {
+                    PlacementKey::new(Arc::clone(&given.env), Arc::clone(&given.namespace), id)
+                })
                 .collect();
             queued += self.order_page(holder, &keys, order).await?;
             if next == 0 {
@@ -224,7 +226,9 @@ impl Operators {
             // The other way round, for the reason that `ask_one` gives.
             let lifted = self.fence_page(holder, keys, None).await?;
             let told = store.queue_messages(holder, messages).await?;
-            return Ok(if told { lifted.held } else { 0 } + self.order_moved(lifted.moved, order).await?);
+            return Ok(
+                if told { lifted.held } else { 0 } + self.order_moved(lifted.moved, order).await?
+            );
         };
         if !store.queue_messages(holder, messages).await? {
             // It has died since; what it held is nobody's, or was moved by a worker that has registered again.

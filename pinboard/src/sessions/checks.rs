@@ -42,10 +42,7 @@ pub(crate) fn id(place: impl std::fmt::Display, id: &str) -> Result<(), Registry
     check(place, invalid_id_reason(id))
 }
 
-fn check(
-    place: impl std::fmt::Display,
-    reason: Option<&'static str>,
-) -> Result<(), RegistryError> {
+fn check(place: impl std::fmt::Display, reason: Option<&'static str>) -> Result<(), RegistryError> {
     match reason {
         None => Ok(()),
         Some(reason) => Err(RegistryError::malformed(place, reason)),
@@ -53,11 +50,7 @@ fn check(
 }
 
 /// Checks a text that is kept and shown: not empty, not too long, no control characters.
-pub(crate) fn text(
-    place: &'static str,
-    text: &str,
-    longest: usize,
-) -> Result<(), RegistryError> {
+pub(crate) fn text(place: &'static str, text: &str, longest: usize) -> Result<(), RegistryError> {
     if text.is_empty() || text.len() > longest || text.contains(char::is_control) {
         return Err(RegistryError::malformed(
             place,

@@ -33,8 +33,12 @@ impl Sessions {
             .await?
         {
             tracing::info!(client_id = view.record.client_id, session_id = %session, "deregistered");
-            let mut event =
-                of_session(&self.registry, EventKind::SessionLost, session, &view.record);
+            let mut event = of_session(
+                &self.registry,
+                EventKind::SessionLost,
+                session,
+                &view.record,
+            );
             event.detail = Some("deregistered".to_owned());
             self.registry.events.record(event);
         }

@@ -25,7 +25,10 @@ impl Grant {
     /// A lease of `ttl`, cut to what is left until the operator's deadline and the worker's own (P2.7).
     pub(crate) fn new(ttl: Duration, drain: Option<Drain>, own: Option<Duration>) -> Self {
         let drain_left = drain.and_then(left_until);
-        let expires_in = [drain_left, own].into_iter().flatten().fold(ttl, Duration::min);
+        let expires_in = [drain_left, own]
+            .into_iter()
+            .flatten()
+            .fold(ttl, Duration::min);
         Self {
             expires_in,
             draining: drain.is_some(),
@@ -130,7 +133,10 @@ mod tests {
         assert_eq!(granted(Some(Drain::Cordon), None).expires_in_ms, 15_000);
         assert_eq!(granted(by(20_000), None).expires_in_ms, 15_000);
         assert_eq!(granted(by(4_500), None).expires_in_ms, 4_500);
-        assert_eq!(granted(by(4_500), Some(Duration::from_secs(2))).expires_in_ms, 2_000);
+        assert_eq!(
+            granted(by(4_500), Some(Duration::from_secs(2))).expires_in_ms,
+            2_000
+        );
         assert_eq!(granted(by(0), None).expires_in_ms, 0);
 
         let ack = granted(by(4_500), None);
@@ -155,7 +161,13 @@ mod tests {
     #[test]
     fn no_more_messages_are_told_than_one_heartbeat_can_confirm() {
         let few = vec![message("1", Some(15)), message("2", None)];
-        assert_eq!(Grant::new(TTL, None, None).heartbeat_ack(few).messages.len(), 2);
+        assert_eq!(
+            Grant::new(TTL, None, None)
+                .heartbeat_ack(few)
+                .messages
+                .len(),
+            2
+        );
 
         let many: Vec<_> = (0..20_000)
             .map(|at| message(format!("{at:097}"), Some(15)))
@@ -167,6 +179,11 @@ mod tests {
         let late: Vec<_> = (0..20_000)
             .map(|at| message(format!("{at:097}"), Some(0)))
             .collect();
-        assert_eq!(Grant::new(TTL, None, None).heartbeat_ack(late).expires_in_ms, 0);
+        assert_eq!(
+            Grant::new(TTL, None, None)
+                .heartbeat_ack(late)
+                .expires_in_ms,
+            0
+        );
     }
 }

@@ -124,7 +124,10 @@ impl Sessions {
         let why = match proof.await {
             Proof::Held(addresses) => {
                 if !record.update.reachable {
-                    tracing::info!(client_id = record.client_id, "the advertised URL answers again");
+                    tracing::info!(
+                        client_id = record.client_id,
+                        "the advertised URL answers again"
+                    );
                 }
                 let moved_to = if is_same_set(&addresses, addresses_of(record)) {
                     record.update.moved_to.clone()

@@ -40,7 +40,9 @@ pub(crate) fn read_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Registr
 
 /// The first byte of a body that is not white space.
 pub(crate) fn first(body: &[u8]) -> Option<u8> {
-    body.iter().copied().find(|byte| !byte.is_ascii_whitespace())
+    body.iter()
+        .copied()
+        .find(|byte| !byte.is_ascii_whitespace())
 }
 
 fn message(place: &str, error: &serde_json::Error) -> String {
@@ -111,10 +113,15 @@ mod tests {
             said::<Register>(r#"{"namespaces": ["/a", 7]}"#),
             "namespaces[1]: expected a string"
         );
-        assert_eq!(said::<DrainOrder>(r#"["c", null]"#), "expected a JSON object");
+        assert_eq!(
+            said::<DrainOrder>(r#"["c", null]"#),
+            "expected a JSON object"
+        );
         assert_eq!(said::<DrainOrder>(""), "expected a JSON object");
         assert!(said::<DrainOrder>(r#"{"clientId": }"#).starts_with("malformed JSON: "));
-        assert!(said::<DrainOrder>(r#"{"clientId":"c","deadline":1} x"#).starts_with("malformed JSON"));
+        assert!(
+            said::<DrainOrder>(r#"{"clientId":"c","deadline":1} x"#).starts_with("malformed JSON")
+        );
     }
 
     #[test]

@@ -49,7 +49,12 @@ impl Sessions {
         let registry = &self.registry;
         let mut sessions: BTreeMap<_, _> = releases
             .iter()
-            .map(|release| (release.session.clone(), registry.known_session(&release.session)))
+            .map(|release| {
+                (
+                    release.session.clone(),
+                    registry.known_session(&release.session),
+                )
+            })
             .collect();
         if sessions.values().any(Option::is_none) {
             registry.workers.refresh_now().await?;
@@ -93,7 +98,10 @@ impl Sessions {
                 format!("{ids} ids")
             } else {
                 // The store says how many it freed, and not which.
-                format!("{ids} ids, {released} of {} in all were held", releases.len())
+                format!(
+                    "{ids} ids, {released} of {} in all were held",
+                    releases.len()
+                )
             };
             registry.events.record(Event {
                 detail: Some(detail),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::routing::post;
-use axum::Json;
 use pinned_wire::registry::{
     DEREGISTER_PATH, HEARTBEAT_PATH, HeartbeatAck, REGISTER_PATH, RELEASE_PATH, RegisterAck,
     ReleaseAck,

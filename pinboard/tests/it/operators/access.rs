@@ -32,7 +32,9 @@ async fn every_route_needs_the_token_of_an_operator() {
     }
     for name in POSTS {
         let path = format!("/registry/{name}");
-        node.post_text(&path, OPERATOR, "nonsense").await.malformed();
+        node.post_text(&path, OPERATOR, "nonsense")
+            .await
+            .malformed();
         let too_long = " ".repeat((1 << 20) + 1);
         node.post_text(&path, OPERATOR, &too_long)
             .await
@@ -45,7 +47,12 @@ async fn a_route_takes_its_own_method_and_no_other_route_is_there() {
     let world = World::new().await;
     let node = world.node();
     for name in GETS {
-        let call = request(Method::POST, &format!("/registry/{name}"), OPERATOR, "{}".into());
+        let call = request(
+            Method::POST,
+            &format!("/registry/{name}"),
+            OPERATOR,
+            "{}".into(),
+        );
         let answer = node.send(call).await;
         assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(answer.headers[header::ALLOW], "GET, HEAD");
@@ -55,7 +62,13 @@ async fn a_route_takes_its_own_method_and_no_other_route_is_there() {
         let answer = node.get(&format!("/registry/{name}"), OPERATOR).await;
         answer.refuses(405, "method not allowed, use POST");
     }
-    for path in ["/registry", "/registry/", "/registry/x", "/registry/workers/", "/registry/a/b"] {
+    for path in [
+        "/registry",
+        "/registry/",
+        "/registry/x",
+        "/registry/workers/",
+        "/registry/a/b",
+    ] {
         node.get(path, OPERATOR).await.refuses(404, "not found");
     }
 }
@@ -69,7 +82,10 @@ async fn the_metrics_need_claims_without_bounds() {
     node.get("/metrics", WORKER).await.refuses(403, "forbidden");
     node.get("/metrics", ROOMS).await.refuses(403, "forbidden");
     let answer = node.get("/metrics", OPERATOR).await;
-    assert_eq!((answer.status, &*answer.text), (StatusCode::OK, "pinboard_workers 1\n"));
+    assert_eq!(
+        (answer.status, &*answer.text),
+        (StatusCode::OK, "pinboard_workers 1\n")
+    );
     assert_eq!(
         answer.headers[header::CONTENT_TYPE],
         "text/plain; version=0.0.4; charset=utf-8"

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::sessions::rig::{
-    Node, OPERATOR, ROOMS, TTL, Worker, World, heartbeat, quiet_beat,
-};
+use crate::sessions::rig::{Node, OPERATOR, ROOMS, TTL, Worker, World, heartbeat, quiet_beat};
 
 async fn drain(node: &Node, client: &str, deadline: Value) -> crate::sessions::rig::Answer {
     let order = json!({"clientId": client, "deadline": deadline});
@@ -56,7 +54,12 @@ async fn a_deadline_is_at_least_a_lease_away_and_counts_down() {
     let world = World::new().await;
     let node = world.node();
     let session = Worker::new(&world, 1).register(&node).await;
-    for (given, left) in [(json!(0), 15.0), (json!(3), 15.0), (json!(15), 15.0), (json!(40.5), 40.5)] {
+    for (given, left) in [
+        (json!(0), 15.0),
+        (json!(3), 15.0),
+        (json!(15), 15.0),
+        (json!(40.5), 40.5),
+    ] {
         let answer = drain(&node, "client-1", given).await.ok();
         assert_eq!(answer, json!({"draining": true, "drainDeadline": left}));
     }
@@ -101,7 +104,12 @@ async fn the_unknown_and_the_uncovered_are_refused_alike() {
     worker.namespaces = vec!["/rooms", "/chat"];
     let session = worker.register(&node).await;
     let never = "client-that-never-was".repeat(12);
-    for (token, client) in [(OPERATOR, "client-2"), (OPERATOR, &*never), (ROOMS, "client-1"), (ROOMS, "client-2")] {
+    for (token, client) in [
+        (OPERATOR, "client-2"),
+        (OPERATOR, &*never),
+        (ROOMS, "client-1"),
+        (ROOMS, "client-2"),
+    ] {
         for path in ["/registry/drain", "/registry/undrain"] {
             let order = json!({"clientId": client, "deadline": null});
             let answer = node.post(path, token, &order).await;

@@ -19,11 +19,17 @@ async fn events_are_numbered_and_read_on_from() {
     let session = Worker::new(&world, 1).register(&node).await;
     let order = json!({"clientId": "client-1", "deadline": null});
     node.post("/registry/drain", OPERATOR, &order).await.ok();
-    node.post("/registry/undrain", OPERATOR, &json!({"clientId": "client-1"}))
+    node.post(
+        "/registry/undrain",
+        OPERATOR,
+        &json!({"clientId": "client-1"}),
+    )
+    .await
+    .ok();
+    let order = json!({"namespace": "/rooms", "id": "blue", "deadline": 60});
+    node.post("/registry/wind_down", OPERATOR, &order)
         .await
         .ok();
-    let order = json!({"namespace": "/rooms", "id": "blue", "deadline": 60});
-    node.post("/registry/wind_down", OPERATOR, &order).await.ok();
     node.tell().await;
 
     let page = node.get("/registry/events", OPERATOR).await.ok();
@@ -66,12 +72,17 @@ async fn a_malformed_query_says_what_was_expected() {
     for (query, said) in [
         ("after=-1", "after: expected the number of an event"),
         ("after=", "after: expected the number of an event"),
-        ("after=18446744073709551616", "after: expected the number of an event"),
+        (
+            "after=18446744073709551616",
+            "after: expected the number of an event",
+        ),
         ("limit=0", "limit: expected a number from 1 to 1000"),
         ("limit=1001", "limit: expected a number from 1 to 1000"),
         ("limit=many", "limit: expected a number from 1 to 1000"),
     ] {
-        let answer = node.get(&format!("/registry/events?{query}"), OPERATOR).await;
+        let answer = node
+            .get(&format!("/registry/events?{query}"), OPERATOR)
+            .await;
         assert_eq!(answer.malformed(), said);
     }
 }

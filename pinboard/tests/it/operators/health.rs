@@ -23,7 +23,10 @@ async fn a_node_tells_how_it_is() {
     let until = health["quarantine"]["until"].as_u64().expect("a time");
     assert!(until > 1_700_000_000_000);
     assert_eq!(health["store"]["answers"], json!(true));
-    assert_eq!(health["store"]["description"], json!(world.store.describe()));
+    assert_eq!(
+        health["store"]["description"],
+        json!(world.store.describe())
+    );
     assert!(health["store"]["pingMs"].as_f64().is_some());
     assert_eq!(
         health["leases"],
@@ -32,6 +35,9 @@ async fn a_node_tells_how_it_is() {
 
     world.wait(Duration::from_secs(10)).await;
     let health = node.get("/registry/health", OPERATOR).await.ok();
-    assert_eq!(health["quarantine"], json!({"active": false, "until": null}));
+    assert_eq!(
+        health["quarantine"],
+        json!({"active": false, "until": null})
+    );
     assert_eq!(health["leases"], json!({"sweeper": null}));
 }

@@ -24,9 +24,12 @@ async fn one_call_has_the_counts_of_a_console() {
     let chat = pinboard::store::PlacementKey::single("/chat", "lobby");
     world.place(&chat, &sessions[4]).await;
     // One drains by itself, one is cordoned, one has a deadline, and the last does not answer.
-    heartbeat(&node, merged(quiet_beat(&sessions[0]), json!({"draining": true})))
-        .await
-        .ok();
+    heartbeat(
+        &node,
+        merged(quiet_beat(&sessions[0]), json!({"draining": true})),
+    )
+    .await
+    .ok();
     for (client, deadline) in [("client-2", json!(null)), ("client-3", json!(60))] {
         let order = json!({"clientId": client, "deadline": deadline});
         node.post("/registry/drain", OPERATOR, &order).await.ok();
@@ -45,6 +48,9 @@ async fn one_call_has_the_counts_of_a_console() {
         })
     );
     let overview = node.get("/registry/overview", ROOMS).await.ok();
-    assert_eq!((&overview["workers"], &overview["instances"]), (&json!(4), &json!(2)));
+    assert_eq!(
+        (&overview["workers"], &overview["instances"]),
+        (&json!(4), &json!(2))
+    );
     assert_eq!(overview["namespaces"].as_array().map(Vec::len), Some(1));
 }

@@ -16,10 +16,16 @@ async fn a_node_lives_whatever_it_is_doing_and_is_ready_when_it_serves() {
         let node = world.node();
         node.readiness.enter(state);
         let alive = node.get("/healthz", "").await;
-        assert_eq!((alive.status, &*alive.text), (StatusCode::OK, r#"{"status":"ok"}"#));
+        assert_eq!(
+            (alive.status, &*alive.text),
+            (StatusCode::OK, r#"{"status":"ok"}"#)
+        );
         let ready = node.get("/readyz", "").await;
         match why {
-            None => assert_eq!((ready.status, &*ready.text), (StatusCode::OK, r#"{"status":"ready"}"#)),
+            None => assert_eq!(
+                (ready.status, &*ready.text),
+                (StatusCode::OK, r#"{"status":"ready"}"#)
+            ),
             Some(why) => ready.refuses(503, why),
         }
     }

@@ -45,12 +45,30 @@ async fn a_worker_that_does_not_answer_has_an_error_in_its_place() {
         (Script::Breaks, "no valid answer came"),
         (Script::Hangs, "it did not answer in time"),
         (Script::Long, "its answer is too long"),
-        (Script::Fixed(500, String::new()), "it answered with an error"),
-        (Script::Fixed(302, String::new()), "it answered with an error"),
-        (Script::Fixed(403, String::new()), "it does not know its secret"),
-        (Script::Fixed(200, "<html>".to_owned()), "its answer is not a JSON object"),
-        (Script::Fixed(200, "[]".to_owned()), "its answer is not a JSON object"),
-        (Script::Fixed(200, "null".to_owned()), "its answer is not a JSON object"),
+        (
+            Script::Fixed(500, String::new()),
+            "it answered with an error",
+        ),
+        (
+            Script::Fixed(302, String::new()),
+            "it answered with an error",
+        ),
+        (
+            Script::Fixed(403, String::new()),
+            "it does not know its secret",
+        ),
+        (
+            Script::Fixed(200, "<html>".to_owned()),
+            "its answer is not a JSON object",
+        ),
+        (
+            Script::Fixed(200, "[]".to_owned()),
+            "its answer is not a JSON object",
+        ),
+        (
+            Script::Fixed(200, "null".to_owned()),
+            "its answer is not a JSON object",
+        ),
     ];
     let mut expected = Vec::new();
     for (number, (script, why)) in (1..).zip(scripts) {

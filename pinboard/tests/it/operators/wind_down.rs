@@ -118,14 +118,20 @@ async fn the_row_may_be_taken_one_lease_after_the_deadline_and_not_before() {
         let state = fence(&world, "blue").await;
         match second {
             0..20 => assert!(matches!(state, Some(FenceState::Ahead { .. })), "{second}"),
-            _ => assert!(matches!(state, Some(FenceState::Standing { .. })), "{second}"),
+            _ => assert!(
+                matches!(state, Some(FenceState::Standing { .. })),
+                "{second}"
+            ),
         }
         world.wait(Duration::from_secs(1)).await;
         for session in [&holder, &other] {
             heartbeat(&node, quiet_beat(session)).await.ok();
         }
     }
-    assert!(matches!(take().await, Claimed::Placed { replaced: true, .. }));
+    assert!(matches!(
+        take().await,
+        Claimed::Placed { replaced: true, .. }
+    ));
     assert_eq!(fence(&world, "blue").await, None);
 }
 
@@ -142,7 +148,9 @@ async fn without_an_id_every_holder_of_the_namespace_is_told() {
         world.place(&room(&format!("one-{number}")), &one).await;
     }
     world.place(&room("other"), &other).await;
-    world.place(&PlacementKey::single("/chat", "lobby"), &one).await;
+    world
+        .place(&PlacementKey::single("/chat", "lobby"), &one)
+        .await;
     world.place(&room("dead"), &dead).await;
     node.post(
         "/registry/deregister",

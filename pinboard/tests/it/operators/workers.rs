@@ -15,7 +15,11 @@ async fn workers_are_listed_without_their_secrets() {
 
     let answer = node.get("/registry/workers", OPERATOR).await;
     assert!(!answer.text.contains(&worker.secret), "{}", answer.text);
-    assert!(!answer.text.to_lowercase().contains("secret"), "{}", answer.text);
+    assert!(
+        !answer.text.to_lowercase().contains("secret"),
+        "{}",
+        answer.text
+    );
     let mut listed = answer.ok();
     let row = listed["workers"][0].take();
     let registered = row["registeredAt"].as_u64().expect("a time");
@@ -41,26 +45,46 @@ async fn drains_of_either_side_are_shown() {
         let mut listed = node.get("/registry/workers", OPERATOR).await.ok();
         listed["workers"][0].take()
     };
-    heartbeat(&node, merged(quiet_beat(&session), json!({"draining": true})))
-        .await
-        .ok();
+    heartbeat(
+        &node,
+        merged(quiet_beat(&session), json!({"draining": true})),
+    )
+    .await
+    .ok();
     let shown = row().await;
-    assert_eq!((&shown["draining"], &shown["cordoned"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&shown["draining"], &shown["cordoned"]),
+        (&json!(true), &json!(false))
+    );
     heartbeat(&node, quiet_beat(&session)).await.ok();
 
-    node.post("/registry/drain", OPERATOR, &json!({"clientId": "client-1", "deadline": null}))
-        .await
-        .ok();
+    node.post(
+        "/registry/drain",
+        OPERATOR,
+        &json!({"clientId": "client-1", "deadline": null}),
+    )
+    .await
+    .ok();
     let shown = row().await;
-    assert_eq!((&shown["draining"], &shown["cordoned"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&shown["draining"], &shown["cordoned"]),
+        (&json!(true), &json!(true))
+    );
     assert_eq!(shown.get("drainDeadline"), None);
 
-    node.post("/registry/drain", OPERATOR, &json!({"clientId": "client-1", "deadline": 60}))
-        .await
-        .ok();
+    node.post(
+        "/registry/drain",
+        OPERATOR,
+        &json!({"clientId": "client-1", "deadline": 60}),
+    )
+    .await
+    .ok();
     world.wait(Duration::from_secs(10)).await;
     let shown = row().await;
-    assert_eq!((&shown["draining"], &shown["cordoned"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&shown["draining"], &shown["cordoned"]),
+        (&json!(true), &json!(false))
+    );
     let left = shown["drainDeadline"].as_f64().expect("a number");
     assert!((left - 50.0).abs() < 0.1, "{left}");
 }

@@ -95,14 +95,14 @@ async fn a_malformed_registration_says_what_was_expected_where() {
             json!({"instances": {"/chat": ["blue"]}}),
             "instances: expected only namespaces that are among the worker's own",
         ),
-        (
-            json!({"instances": ["blue"]}),
-            "instances: expected a map",
-        ),
+        (json!({"instances": ["blue"]}), "instances: expected a map"),
     ] {
         assert_eq!(register(&node, &worker, more.clone()).await, said, "{more}");
     }
-    assert!(world.urls.asked().is_empty(), "nothing was asked for any of them");
+    assert!(
+        world.urls.asked().is_empty(),
+        "nothing was asked for any of them"
+    );
 }
 
 // P5.1: what the control plane answers itself cannot be served by a worker.
@@ -118,9 +118,14 @@ async fn the_control_planes_own_paths_are_no_namespaces() {
         );
     }
     // Ids and namespaces that try to leave their key.
-    for odd in ["/{x}", "/a b", "/a\u{0}", "/a/b", "/../x", "/é", "/%2e", "/_pinned", "/:x", "/*"] {
+    for odd in [
+        "/{x}", "/a b", "/a\u{0}", "/a/b", "/../x", "/é", "/%2e", "/_pinned", "/:x", "/*",
+    ] {
         let said = register(&node, &worker, json!({"namespaces": [odd]})).await;
-        assert!(said.starts_with("namespaces[0]: namespace must"), "{odd}: {said}");
+        assert!(
+            said.starts_with("namespaces[0]: namespace must"),
+            "{odd}: {said}"
+        );
     }
 }
 
@@ -197,7 +202,10 @@ async fn a_malformed_heartbeat_says_what_was_expected_where() {
         // Deadlines of any kind.
         (json!({"drainDeadline": -1}), left),
         (json!({"drainDeadline": 1e300}), left),
-        (json!({"drainDeadline": true}), "drainDeadline: expected f64"),
+        (
+            json!({"drainDeadline": true}),
+            "drainDeadline: expected f64",
+        ),
         (json!({"drainDeadline": "5"}), "drainDeadline: expected f64"),
     ] {
         let body = merged(super::rig::quiet_beat(&session), more.clone());
@@ -209,6 +217,9 @@ async fn a_malformed_heartbeat_says_what_was_expected_where() {
             r#"{{"sessionId":"{session}","headroom":1,"draining":false,"drainDeadline":{number}}}"#
         );
         let answer = node.post_text("/registry/heartbeat", WORKER, &body).await;
-        assert!(answer.malformed().starts_with("malformed JSON: "), "{number}");
+        assert!(
+            answer.malformed().starts_with("malformed JSON: "),
+            "{number}"
+        );
     }
 }

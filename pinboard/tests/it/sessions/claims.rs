@@ -4,7 +4,7 @@ use pinboard::store::SessionId;
 use serde_json::json;
 
 use super::rig::{
-    STRANGER, WORKER, Worker, World, address, beat, heartbeat, merged, passport_json, quiet_beat,
+    STRANGER, Worker, World, address, beat, heartbeat, merged, passport_json, quiet_beat,
     session_of,
 };
 
@@ -58,7 +58,9 @@ async fn the_host_of_the_url_must_be_covered() {
         "http://[::ffff:169.254.169.254]/",
         "http://0.0.0.0:8000",
     ] {
-        let answer = worker.try_register(&node, json!({"advertiseUrl": url})).await;
+        let answer = worker
+            .try_register(&node, json!({"advertiseUrl": url}))
+            .await;
         if url.contains("localhost") {
             // Not known to these tests.
             answer.refuses(503, "advertiseUrl did not answer: its host is not known");
@@ -77,19 +79,25 @@ async fn every_address_of_a_name_must_be_covered() {
     worker.url = "http://pod.cluster.local:8000".to_owned();
     worker.answers(&world);
 
-    world.names.set("pod.cluster.local", &["10.0.0.7", "8.8.8.8"]);
+    world
+        .names
+        .set("pod.cluster.local", &["10.0.0.7", "8.8.8.8"]);
     worker
         .try_register(&node, json!({}))
         .await
         .refuses(403, "forbidden");
-    world.names.set("pod.cluster.local", &["10.0.0.7", "169.254.169.254"]);
+    world
+        .names
+        .set("pod.cluster.local", &["10.0.0.7", "169.254.169.254"]);
     worker
         .try_register(&node, json!({}))
         .await
         .refuses(403, "forbidden");
     assert!(world.urls.asked().is_empty());
 
-    world.names.set("pod.cluster.local", &["10.0.0.7", "10.0.0.8"]);
+    world
+        .names
+        .set("pod.cluster.local", &["10.0.0.7", "10.0.0.8"]);
     worker.register(&node).await;
     // What was looked at is what is dialled: nobody resolves the name once more.
     let asked = world.urls.asked();
@@ -190,5 +198,4 @@ async fn the_previous_session_of_another_client_is_not_honoured() {
     assert_eq!(world.holder(&key).await.as_deref(), Some(&*victims));
     let lives = node.registry.workers.get(&SessionId::new(&*victims));
     assert!(lives.is_some());
-    let _ = WORKER;
 }

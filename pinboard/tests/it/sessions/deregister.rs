@@ -6,8 +6,12 @@ use serde_json::json;
 use super::rig::{Node, WORKER, Worker, World, beat, heartbeat, room};
 
 async fn deregister(node: &Node, session: &str) -> super::rig::Answer {
-    node.post("/registry/deregister", WORKER, &json!({"sessionId": session}))
-        .await
+    node.post(
+        "/registry/deregister",
+        WORKER,
+        &json!({"sessionId": session}),
+    )
+    .await
 }
 
 #[tokio::test(start_paused = true)]
@@ -23,7 +27,11 @@ async fn the_session_ends_now_and_its_rows_are_free() {
     heartbeat(&node, beat(&session))
         .await
         .refuses(409, "unknown or expired session");
-    assert_eq!(node.registry.workers.all().len(), 1, "this node sees it at once");
+    assert_eq!(
+        node.registry.workers.all().len(),
+        1,
+        "this node sees it at once"
+    );
     let told = node.told();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].kind, EventKind::SessionLost);
@@ -49,5 +57,7 @@ async fn a_session_that_has_ended_may_be_ended_again() {
     for _ in 0..3 {
         deregister(&node, &session).await.ok();
     }
-    deregister(&node, "0123456789abcdef0123456789abcdef").await.ok();
+    deregister(&node, "0123456789abcdef0123456789abcdef")
+        .await
+        .ok();
 }

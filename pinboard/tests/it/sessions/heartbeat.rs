@@ -15,7 +15,11 @@ const UNKNOWN: &str = "unknown or expired session";
 const NOT_ITS_OWN: &str = "the advertised URL answers for someone else";
 
 async fn view(node: &Node, session: &str) -> SessionView {
-    node.registry.workers.refresh_now().await.expect("the store");
+    node.registry
+        .workers
+        .refresh_now()
+        .await
+        .expect("the store");
     let worker = node.registry.workers.get(&SessionId::new(session));
     let view = worker.expect("it lives").view.read().clone();
     (*view).clone()
@@ -49,7 +53,12 @@ async fn a_session_that_nobody_knows_is_asked_to_register_again() {
 async fn any_node_takes_the_heartbeat_of_a_worker_that_has_just_registered_with_another() {
     let world = World::new().await;
     let (one, other) = (world.node(), world.node());
-    other.registry.workers.refresh_now().await.expect("the store");
+    other
+        .registry
+        .workers
+        .refresh_now()
+        .await
+        .expect("the store");
     let session = Worker::new(&world, 1).register(&one).await;
     heartbeat(&other, beat(&session)).await.ok();
 }
@@ -77,7 +86,9 @@ async fn a_url_that_answers_for_someone_else_ends_the_session() {
         let answer = heartbeat(&node, beat(&session)).await;
         answer.refuses(409, NOT_ITS_OWN);
         assert_eq!(answer.json()["reregister"], json!(true));
-        heartbeat(&node, quiet_beat(&session)).await.refuses(409, UNKNOWN);
+        heartbeat(&node, quiet_beat(&session))
+            .await
+            .refuses(409, UNKNOWN);
         let told = node.told();
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!(told[0].kind, EventKind::SessionLost);
@@ -143,11 +154,15 @@ async fn a_host_that_moves_is_followed_within_the_claims() {
     let mut worker = Worker::new(&world, 1);
     worker.url = "http://pod.cluster.local:8000".to_owned();
     worker.answers(&world);
-    world.names.set("pod.cluster.local", &["10.0.0.7", "10.0.0.8"]);
+    world
+        .names
+        .set("pod.cluster.local", &["10.0.0.7", "10.0.0.8"]);
     let session = worker.register(&node).await;
 
     // The same addresses the other way round are no move.
-    world.names.set("pod.cluster.local", &["10.0.0.8", "10.0.0.7"]);
+    world
+        .names
+        .set("pod.cluster.local", &["10.0.0.8", "10.0.0.7"]);
     heartbeat(&node, beat(&session)).await.ok();
     assert_eq!(view(&node, &session).await.record.update.moved_to, None);
 
@@ -189,10 +204,18 @@ async fn acks_echo_the_drain_and_no_grant_outlives_it() {
     let worker = Worker::new(&world, 1);
     let session = worker.register(&node).await;
     let left = Duration::from_secs(40);
-    let ordered = world.store.order_drain("client-1", Some(Drain::By { left })).await;
+    let ordered = world
+        .store
+        .order_drain("client-1", Some(Drain::By { left }))
+        .await;
     assert!(ordered.expect("the store"));
 
-    for (waits, expires, left) in [(0, 15_000, 40.0), (14, 15_000, 26.0), (14, 12_000, 12.0), (11, 1_000, 1.0)] {
+    for (waits, expires, left) in [
+        (0, 15_000, 40.0),
+        (14, 15_000, 26.0),
+        (14, 12_000, 12.0),
+        (11, 1_000, 1.0),
+    ] {
         world.wait(Duration::from_secs(waits)).await;
         let ack = heartbeat(&node, quiet_beat(&session)).await.ok();
         assert_eq!(ack["draining"], json!(true));
@@ -202,10 +225,16 @@ async fn acks_echo_the_drain_and_no_grant_outlives_it() {
     }
     world.wait(Duration::from_secs(5)).await;
     let ack = heartbeat(&node, quiet_beat(&session)).await.ok();
-    assert_eq!((&ack["expiresInMs"], &ack["drainDeadline"]), (&json!(0), &json!(0.0)));
+    assert_eq!(
+        (&ack["expiresInMs"], &ack["drainDeadline"]),
+        (&json!(0), &json!(0.0))
+    );
     // It survives a registration.
     let ack = worker.register_with(&node, json!({})).await;
-    assert_eq!((&ack["expiresInMs"], &ack["draining"]), (&json!(0), &json!(true)));
+    assert_eq!(
+        (&ack["expiresInMs"], &ack["draining"]),
+        (&json!(0), &json!(true))
+    );
 }
 
 // P2.7: of the worker's own drain too.
@@ -233,7 +262,9 @@ async fn many_workers_beat_for_a_long_time() {
     }
     for round in 0..30 {
         for (at, session) in sessions.iter().enumerate() {
-            heartbeat(&nodes[(at + round) % 3], beat(session)).await.ok();
+            heartbeat(&nodes[(at + round) % 3], beat(session))
+                .await
+                .ok();
         }
         world.wait(TTL / 5).await;
     }

@@ -13,7 +13,10 @@ async fn tell(world: &World, session: &str, orders: &[(&str, Option<u64>)]) {
         deadline: deadline.map(Duration::from_secs),
     });
     let session = SessionId::new(session);
-    let queued = world.store.queue_messages(&session, messages.collect()).await;
+    let queued = world
+        .store
+        .queue_messages(&session, messages.collect())
+        .await;
     assert!(queued.expect("the store"));
 }
 
@@ -22,7 +25,9 @@ async fn hear(node: &Node, session: &str, acks: &[&str]) -> Vec<Value> {
         [] => json!({}),
         acks => json!({"acks": acks}),
     };
-    let ack = heartbeat(node, merged(quiet_beat(session), acks)).await.ok();
+    let ack = heartbeat(node, merged(quiet_beat(session), acks))
+        .await
+        .ok();
     let messages = ack.get("messages").cloned().unwrap_or(json!([]));
     messages.as_array().expect("a list").clone()
 }

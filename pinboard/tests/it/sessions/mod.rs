@@ -2,8 +2,10 @@
 
 mod bodies;
 mod claims;
+mod concurrent;
 mod deregister;
 mod heartbeat;
+mod hostile;
 mod messages;
 mod proof;
 mod quarantine;

@@ -14,7 +14,10 @@ async fn the_url_is_asked_with_the_secret_below_its_own_path() {
     let mut worker = Worker::new(&world, 1);
     worker.url = "http://10.0.0.1:8000/app/".to_owned();
     worker
-        .register_with(&node, json!({"challenge": "a b&c=d", "challengeValue": "value-of-a b&c=d"}))
+        .register_with(
+            &node,
+            json!({"challenge": "a b&c=d", "challengeValue": "value-of-a b&c=d"}),
+        )
         .await;
 
     let asked = world.urls.asked();
@@ -44,7 +47,10 @@ async fn a_url_that_is_not_up_yet_is_tried_again() {
         (Script::Hangs, "it did not answer in time"),
         (Script::Fixed(500, String::new()), server_error),
         (Script::Fixed(502, String::new()), server_error),
-        (Script::Fixed(503, r#"{"value":"x"}"#.to_owned()), server_error),
+        (
+            Script::Fixed(503, r#"{"value":"x"}"#.to_owned()),
+            server_error,
+        ),
     ] {
         world.urls.script(&worker.url, script);
         let answer = worker.try_register(&node, json!({})).await;
@@ -79,8 +85,14 @@ async fn a_url_that_is_someone_elses_is_refused() {
         (Script::Fixed(200, "{}".to_owned()), other),
         (Script::Fixed(200, r#"{"value":null}"#.to_owned()), other),
         (Script::Fixed(200, r#"{"value":5}"#.to_owned()), other),
-        (Script::Fixed(200, r#"{"value":"value-of-C"}"#.to_owned()), other),
-        (Script::Fixed(200, r#"{"value":"value-of-c2"}"#.to_owned()), other),
+        (
+            Script::Fixed(200, r#"{"value":"value-of-C"}"#.to_owned()),
+            other,
+        ),
+        (
+            Script::Fixed(200, r#"{"value":"value-of-c2"}"#.to_owned()),
+            other,
+        ),
         (Script::Fixed(200, r#"{"value":""}"#.to_owned()), other),
         (Script::Long, "it answered at too great a length"),
     ] {
@@ -91,7 +103,9 @@ async fn a_url_that_is_someone_elses_is_refused() {
         answer.refuses(403, &said);
         assert_eq!(world.urls.asked().len(), 1, "{script:?}: asked once");
     }
-    world.urls.script(&worker.url, Script::Fixed(200, value.to_owned()));
+    world
+        .urls
+        .script(&worker.url, Script::Fixed(200, value.to_owned()));
     let pair = json!({"challenge": "c", "challengeValue": "value-of-c"});
     worker.register_with(&node, pair).await;
 }
@@ -108,8 +122,16 @@ async fn all_of_it_takes_five_seconds_at_most() {
         let answers = Box::new(Script::Worker(worker.secret.clone()));
         Script::Slow(Duration::from_secs(seconds), answers)
     };
-    for (lookup, answer, held) in [(0, 4, true), (0, 6, false), (3, 1, true), (3, 4, false), (9, 0, false)] {
-        world.names.take_time(&world.domain, Duration::from_secs(lookup));
+    for (lookup, answer, held) in [
+        (0, 4, true),
+        (0, 6, false),
+        (3, 1, true),
+        (3, 4, false),
+        (9, 0, false),
+    ] {
+        world
+            .names
+            .take_time(&world.domain, Duration::from_secs(lookup));
         world.urls.script(&worker.url, slow(answer));
         let before = world.domain.monotonic();
         let answer = worker.try_register(&node, json!({})).await;

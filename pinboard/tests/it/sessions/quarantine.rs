@@ -24,8 +24,15 @@ async fn a_heartbeat_with_an_unknown_session_makes_it_last_a_whole_lease() {
         .await
         .refuses(409, "unknown or expired session");
     let whole = left(&world).await.expect("it stands");
-    assert!(whole > TTL - Duration::from_secs(1) && whole <= TTL, "{whole:?}");
-    assert!(node.told().iter().any(|event| event.kind == EventKind::Quarantine));
+    assert!(
+        whole > TTL - Duration::from_secs(1) && whole <= TTL,
+        "{whole:?}"
+    );
+    assert!(
+        node.told()
+            .iter()
+            .any(|event| event.kind == EventKind::Quarantine)
+    );
 
     // Only once: a worker that never stops asking does not keep it up.
     world.wait(TTL / 2).await;
@@ -39,10 +46,16 @@ async fn so_does_a_register_with_a_previous_session() {
     let node = world.dev_node();
     let worker = Worker::new(&world, 1);
     worker.register(&node).await;
-    assert!(left(&world).await.expect("it stands") <= SHORT, "a fresh worker shows nothing");
+    assert!(
+        left(&world).await.expect("it stands") <= SHORT,
+        "a fresh worker shows nothing"
+    );
 
     worker
-        .register_with(&node, json!({"prevSessionId": OLD, "instances": {"/rooms": ["blue"]}}))
+        .register_with(
+            &node,
+            json!({"prevSessionId": OLD, "instances": {"/rooms": ["blue"]}}),
+        )
         .await;
     assert!(left(&world).await.expect("it stands") > SHORT);
     // What it reclaims serves at once.

@@ -5,9 +5,7 @@ use std::time::Duration;
 use pinboard::store::{EndMode, Fence, SessionId};
 use serde_json::{Value, json};
 
-use super::rig::{
-    TTL, Worker, World, beat, heartbeat, quiet_beat, room, session_of,
-};
+use super::rig::{TTL, Worker, World, beat, heartbeat, quiet_beat, room, session_of};
 
 fn instances(previous: &str, ids: &[&str]) -> Value {
     json!({"prevSessionId": previous, "instances": {"/rooms": ids}})
@@ -60,7 +58,9 @@ async fn a_worker_that_moves_is_open_to_new_ids_when_it_has_its_ack() {
     let worker = Worker::new(&world, 1);
     let first = worker.register(&node).await;
     world.place(&room("blue"), &first).await;
-    let ack = worker.register_with(&node, instances(&first, &["blue"])).await;
+    let ack = worker
+        .register_with(&node, instances(&first, &["blue"]))
+        .await;
     let id = SessionId::new(session_of(&ack));
     let known = node.registry.workers.get(&id).expect("it lives");
     assert!(known.view.read().record.update.reachable);
@@ -75,10 +75,15 @@ async fn a_worker_whose_ack_got_lost_keeps_what_had_moved() {
     let epoch = world.place(&room("blue"), &first).await;
     // It registers three times, and never sees an ack: it goes on naming the session that it had.
     for _ in 0..3 {
-        let ack = worker.register_with(&node, instances(&first, &["blue"])).await;
+        let ack = worker
+            .register_with(&node, instances(&first, &["blue"]))
+            .await;
         assert_eq!(ack.get("duplicates"), None);
         let row = world.row(&room("blue")).await.expect("a row");
-        assert_eq!((row.session.to_string(), row.epoch), (session_of(&ack), epoch));
+        assert_eq!(
+            (row.session.to_string(), row.epoch),
+            (session_of(&ack), epoch)
+        );
     }
 }
 
@@ -139,10 +144,15 @@ async fn a_worker_that_lost_its_session_keeps_its_instances() {
     heartbeat(&node, beat(&first))
         .await
         .refuses(409, "unknown or expired session");
-    let ack = worker.register_with(&node, instances(&first, &["blue"])).await;
+    let ack = worker
+        .register_with(&node, instances(&first, &["blue"]))
+        .await;
     assert_eq!(ack.get("duplicates"), None);
     let row = world.row(&room("blue")).await.expect("a row");
-    assert_eq!((row.session.to_string(), row.epoch), (session_of(&ack), epoch));
+    assert_eq!(
+        (row.session.to_string(), row.epoch),
+        (session_of(&ack), epoch)
+    );
 }
 
 // P3.5, P2.10: a fence relies on its holder having been told.
@@ -169,7 +179,10 @@ async fn orders_for_rows_that_move_are_told_again() {
     let again = instances(&first, &["ahead", "free", "standing"]);
     let ack = worker.register_with(&node, again).await;
     // Its time is over: the worker ends it, and hands the row back.
-    assert_eq!(ack["duplicates"], json!([{"ns": "/rooms", "id": "standing"}]));
+    assert_eq!(
+        ack["duplicates"],
+        json!([{"ns": "/rooms", "id": "standing"}])
+    );
     let session = session_of(&ack);
     world.wait(Duration::from_secs(10)).await;
     let ack = heartbeat(&node, quiet_beat(&session)).await.ok();
@@ -192,6 +205,8 @@ async fn the_earlier_session_ends_also_when_it_was_ending() {
         .end_session(&SessionId::new(&*first), EndMode::AtExpiry)
         .await;
     assert!(ended.expect("the store"));
-    let ack = worker.register_with(&node, instances(&first, &["blue"])).await;
+    let ack = worker
+        .register_with(&node, instances(&first, &["blue"]))
+        .await;
     assert_eq!(world.holder(&room("blue")).await, Some(session_of(&ack)));
 }

@@ -55,7 +55,11 @@ async fn session_ids_are_128_fresh_bits() {
     for _ in 0..50 {
         let session = worker.register(&node).await;
         assert_eq!(session.len(), 32);
-        assert!(session.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));
+        assert!(
+            session
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        );
         assert!(seen.insert(session));
     }
 }
@@ -101,7 +105,13 @@ async fn unknown_members_are_ignored_and_null_counts_as_absent() {
     let mut body = worker.registration();
     body["somethingNew"] = json!({"deep": [1, 2, 3]});
     for absent in [
-        "hostname", "env", "envs", "takeover", "epoch", "prevSessionId", "instances",
+        "hostname",
+        "env",
+        "envs",
+        "takeover",
+        "epoch",
+        "prevSessionId",
+        "instances",
     ] {
         body[absent] = json!(null);
     }
@@ -243,7 +253,9 @@ async fn a_registration_goes_on_when_its_client_has_gone() {
     let row = world.row(&key).await.expect("a row");
     assert_ne!(row.session.as_str(), first);
     assert_eq!(row.epoch, epoch);
-    heartbeat(&node, quiet_beat(row.session.as_str())).await.ok();
+    heartbeat(&node, quiet_beat(row.session.as_str()))
+        .await
+        .ok();
     heartbeat(&node, quiet_beat(&first))
         .await
         .refuses(409, "unknown or expired session");

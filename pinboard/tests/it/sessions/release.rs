@@ -38,7 +38,11 @@ async fn one_placement_or_a_list_of_them_is_freed() {
     assert_eq!(told[0].epoch, Some(epoch));
     assert_eq!(told[0].client_id.as_deref(), Some("client-1"));
 
-    let list = json!([item(&session, "b"), item(&session, "c"), item(&session, "nobodys")]);
+    let list = json!([
+        item(&session, "b"),
+        item(&session, "c"),
+        item(&session, "nobodys")
+    ]);
     assert_eq!(release(&node, list).await.ok(), json!({"released": 2}));
     assert_eq!(world.holder(&room("b")).await, None);
     let told = node.told();
@@ -83,15 +87,27 @@ async fn a_malformed_release_says_what_was_expected_where() {
     for epoch in ["", "-1", "+1", "1.0", "0x1", " 1", "9223372036854775808"] {
         let mut body = item(&session, "blue");
         body["epoch"] = json!(epoch);
-        wrong.push((body, "[0].epoch: expected a placement epoch in decimal digits"));
+        wrong.push((
+            body,
+            "[0].epoch: expected a placement epoch in decimal digits",
+        ));
     }
     let mut number = item(&session, "blue");
     number["epoch"] = json!(5);
     wrong.extend([
         (number.clone(), "epoch: expected a string"),
-        (json!([item(&session, "blue"), number]), "[1].epoch: expected a string"),
-        (json!([item(&session, "blue"), 5]), "[1]: expected struct ReleaseItem"),
-        (json!({"sessionId": "s", "namespace": "/rooms"}), "missing field `id`"),
+        (
+            json!([item(&session, "blue"), number]),
+            "[1].epoch: expected a string",
+        ),
+        (
+            json!([item(&session, "blue"), 5]),
+            "[1]: expected struct ReleaseItem",
+        ),
+        (
+            json!({"sessionId": "s", "namespace": "/rooms"}),
+            "missing field `id`",
+        ),
         (
             json!([item(&session, "blue"), item(&session, "a/b")]),
             "[1].id: id must contain only [A-Za-z0-9._~-]",
@@ -103,7 +119,11 @@ async fn a_malformed_release_says_what_was_expected_where() {
         (json!("text"), "expected a JSON object, or a list of them"),
     ]);
     for (body, said) in wrong {
-        assert_eq!(release(&node, body.clone()).await.malformed(), said, "{body}");
+        assert_eq!(
+            release(&node, body.clone()).await.malformed(),
+            said,
+            "{body}"
+        );
     }
     assert_eq!(world.holder(&room("blue")).await, Some(session));
 }
@@ -117,7 +137,11 @@ async fn a_dead_sessions_row_is_freed_by_its_namespace() {
     world.place(&room("blue"), &session).await;
     world.wait(super::rig::TTL * 2).await;
     let stranger = node
-        .post("/registry/release", super::rig::STRANGER, &item(&session, "blue"))
+        .post(
+            "/registry/release",
+            super::rig::STRANGER,
+            &item(&session, "blue"),
+        )
         .await;
     stranger.refuses(403, "forbidden");
     let freed = release(&node, item(&session, "blue")).await.ok();

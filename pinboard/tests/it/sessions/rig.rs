@@ -209,7 +209,8 @@ impl Figures for FixedFigures {
 
 impl Node {
     pub(crate) async fn get(&self, path: &str, token: &str) -> Answer {
-        self.send(request(Method::GET, path, token, Body::empty())).await
+        self.send(request(Method::GET, path, token, Body::empty()))
+            .await
     }
 
     pub(crate) async fn post(&self, path: &str, token: &str, body: &Value) -> Answer {
@@ -222,7 +223,12 @@ impl Node {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
-        let response = self.router.clone().oneshot(request).await.expect("infallible");
+        let response = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("infallible");
         let (head, body) = response.into_parts();
         let body = body.collect().await.expect("a body").to_bytes();
         Answer {
@@ -318,7 +324,9 @@ impl Worker {
 
     /// Its URL answers for it from now on.
     pub(crate) fn answers(&self, world: &World) {
-        world.urls.script(&self.url, Script::Worker(self.secret.clone()));
+        world
+            .urls
+            .script(&self.url, Script::Worker(self.secret.clone()));
     }
 
     /// The body of a register.
@@ -483,7 +491,10 @@ fn worker(secret: &str, fetch: &Fetch) -> Fetched {
                           {"namespace": "/rooms", "id": "red", "connections": 1}]});
         return fetched(200, stats.to_string());
     }
-    let challenge = fetch.url.query_pairs().find(|(name, _)| name == "challenge");
+    let challenge = fetch
+        .url
+        .query_pairs()
+        .find(|(name, _)| name == "challenge");
     match challenge {
         Some((_, challenge)) if path.ends_with("/_pinned/challenge") => {
             fetched(200, json!({"value": value_of(&challenge)}).to_string())

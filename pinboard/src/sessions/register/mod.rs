@@ -1,9 +1,12 @@
 //! `POST /registry/register`.
 
+mod earlier;
+mod reclaim;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, stream};
 use pinned_wire::registry::{InstanceRef, RegisterAck};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -14,35 +17,12 @@ use super::service::task_failed;
 use super::{RegistryError, Sessions, covers, covers_client, of_session};
 use crate::passport::Principal;
 use crate::store::{
-    EndMode, EventKind, FenceState, Heartbeat, HeartbeatOutcome, MessageBody, NewSession,
-    PlacementKey, Reclaimed, SessionId, SessionRecord, SessionUpdate,
+    EventKind, Heartbeat, HeartbeatOutcome, NewSession, PlacementKey, SessionId, SessionRecord,
+    SessionUpdate,
 };
 
 /// How long the proof of the URL may take, all in all (P2.3).
 const PROOF_TIME: Duration = Duration::from_secs(5);
-
-/// How many instances are handed to the store at once, so that others get their turns in between.
-const RECLAIM_PAGE: usize = 5_000;
-
-/// How many rows are read at once.
-const ROW_READS: usize = 64;
-
-/// What the instances of a worker that registers came to.
-#[derive(Default)]
-struct Kept {
-    /// Those that live elsewhere, or must end.
-    duplicates: Vec<PlacementKey>,
-    /// Those whose rows were the worker's own.
-    moved: Vec<PlacementKey>,
-}
-
-/// Earlier sessions of a worker that registers.
-struct Earlier {
-    /// Those that are the same process: what they hold is the new session's.
-    own: Vec<SessionId>,
-    /// Those that end, and how.
-    ends: Vec<(SessionId, EndMode)>,
-}
 
 impl Sessions {
     /// Begins a session for a worker whose URL proves to be its own (P2.1 to P2.5).
@@ -162,7 +142,7 @@ impl Sessions {
             addresses,
             hostname: PlacementKey::SINGLE.into(),
             env: PlacementKey::SINGLE.into(),
-            envs: std::collections::BTreeMap::new(),
+            envs: BTreeMap::new(),
             takeover: pinned_wire::registry::Takeover::default(),
             binding_epoch: 0,
             registered_at: registry.now_ms(),
@@ -176,7 +156,7 @@ impl Sessions {
                 record: record.clone(),
             })
             .await?;
-        let earlier = self.earlier_of(&given, registered.earlier).await?;
+        let earlier = self.earlier_of(&id, &given, registered.earlier).await?;
         let kept = self.reclaim(&id, &earlier.own, &given.instances).await?;
         let mut duplicates = kept.duplicates;
         duplicates.extend(self.move_orders(&id, kept.moved).await?);
@@ -223,98 +203,6 @@ impl Sessions {
         Ok(ack)
     }
 
-    /// What is known of the worker's earlier sessions. A `prevSessionId` counts when it is the same client's, or when nobody knows
-    /// it any more (P2.5). The session that the store names counts when it has the same secret: a worker whose last ack got lost cannot
-    /// name it.
-    async fn earlier_of(
-        &self,
-        given: &Register,
-        replaced: Option<SessionId>,
-    ) -> Result<Earlier, RegistryError> {
-        let mut earlier = Earlier {
-            own: Vec::new(),
-            ends: Vec::new(),
-        };
-        if let Some(previous) = &given.previous {
-            match self.registry.store.client_of(previous).await? {
-                Some(client) if client == given.client_id => {
-                    earlier.own.push(previous.clone());
-                    earlier.ends.push((previous.clone(), EndMode::Now));
-                }
-                Some(_) => tracing::warn!(
-                    client_id = given.client_id,
-                    "a worker names the session of another as its previous one"
-                ),
-                None => earlier.own.push(previous.clone()),
-            }
-        }
-        if let Some(replaced) = replaced
-            && !earlier.ends.iter().any(|(session, _)| *session == replaced)
-        {
-            let same = self
-                .registry
-                .session(&replaced)
-                .await?
-                .is_some_and(|view| view.record.secret.is(given.secret.expose().as_bytes()));
-            if same {
-                earlier.own.push(replaced.clone());
-                earlier.ends.push((replaced, EndMode::Now));
-            } else {
-                // Another process under the same name, which may be alive: its rows are free when its lease has run out.
-                earlier.ends.push((replaced, EndMode::AtExpiry));
-            }
-        }
-        Ok(earlier)
-    }
-
-    async fn reclaim(
-        &self,
-        id: &SessionId,
-        own: &[SessionId],
-        instances: &[PlacementKey],
-    ) -> Result<Kept, RegistryError> {
-        let mut kept = Kept::default();
-        for page in instances.chunks(RECLAIM_PAGE) {
-            let answers = self.registry.store.reclaim(id, own, page).await?;
-            for (key, answer) in page.iter().zip(answers) {
-                match answer {
-                    Reclaimed::Moved { .. } => kept.moved.push(key.clone()),
-                    Reclaimed::Claimed { .. } => {}
-                    Reclaimed::Duplicate => kept.duplicates.push(key.clone()),
-                }
-            }
-        }
-        Ok(kept)
-    }
-
-    /// Tells the new session the wind-downs of rows that have moved to it: the earlier one may have ended before it was told, and a fence
-    /// relies on its holder having been told (P3.5). Those whose deadline is past come back: they must end now.
-    async fn move_orders(
-        &self,
-        id: &SessionId,
-        moved: Vec<PlacementKey>,
-    ) -> Result<Vec<PlacementKey>, RegistryError> {
-        let store = &self.registry.store;
-        let mut rows = stream::iter(moved)
-            .map(|key| async move { (store.row(&key).await, key) })
-            .buffer_unordered(ROW_READS);
-        let (mut orders, mut overdue) = (Vec::new(), Vec::new());
-        while let Some((row, key)) = rows.next().await {
-            match row?.filter(|row| row.session == *id).and_then(|row| row.fence) {
-                None => {}
-                Some(FenceState::Ahead { starts_in, .. }) => orders.push(MessageBody {
-                    key,
-                    deadline: Some(starts_in),
-                }),
-                Some(FenceState::Standing { .. } | FenceState::Passed) => overdue.push(key),
-            }
-        }
-        if !orders.is_empty() && !store.queue_messages(id, orders).await? {
-            return Err(registered_again());
-        }
-        Ok(overdue)
-    }
-
     /// Lets new ids come.
     async fn open(&self, id: &SessionId, update: SessionUpdate) -> Result<(), RegistryError> {
         let opened = Heartbeat {
@@ -325,28 +213,6 @@ impl Sessions {
         match self.registry.store.heartbeat(opened).await? {
             HeartbeatOutcome::Renewed { .. } => Ok(()),
             HeartbeatOutcome::Unknown | HeartbeatOutcome::Superseded => Err(registered_again()),
-        }
-    }
-
-    /// The new session stands whatever comes of this: the earlier one takes no more heartbeats, and ends by itself.
-    async fn end_earlier(&self, session: &SessionId, mode: EndMode) {
-        let registry = &self.registry;
-        let view = registry.known_session(session);
-        match registry.store.end_session(session, mode).await {
-            Ok(false) => {}
-            Ok(true) => {
-                if let Some(view) = view {
-                    let mut event =
-                        of_session(registry, EventKind::SessionLost, session, &view.record);
-                    event.detail = Some("registered again".to_owned());
-                    registry.events.record(event);
-                }
-            }
-            Err(error) => tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                session_id = %session,
-                "the earlier session of a worker could not be ended"
-            ),
         }
     }
 }
