@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::{Cmd, Value, cmd};
 
 use super::RedisStore;
-use super::answer::{Answer, only, read};
+use super::answer::{only, read};
 use super::error::unexpected;
 use super::keys::{self, Member, Place};
 use super::router::{Call, Request};
@@ -81,9 +81,9 @@ impl RedisStore {
             .plain(get(&member));
         let answers = self.router.one(request).await?;
         let [answer, _, seen] = three(answers)?;
-        let (claimed, text) = claimed(answer)?;
+        let claimed = claimed(&read::<String>(answer)?)?;
         let seen: Option<String> = read(seen)?;
-        if text.is_some() && text != seen {
+        if !agree(&claimed, &claim.candidate, seen.as_deref()) {
             // It has changed since, before the server watched it.
             self.router.invalidations().row(claim.key);
         }
@@ -330,33 +330,42 @@ fn three(answers: Vec<Value>) -> Result<[Value; 3], StoreError> {
     <[Value; 3]>::try_from(answers).map_err(|_| unexpected("three answers were due"))
 }
 
-/// What came of a claim, and the row as it stands then.
-fn claimed(answer: Value) -> Result<(Claimed, Option<String>), StoreError> {
-    let mut answer = Answer::parts(answer)?;
-    let code: String = answer.next()?;
-    let claimed = match &*code {
-        "placed" | "held" => {
-            let text: String = answer.next()?;
-            let last: u64 = answer.next()?;
-            let now = if code == "held" { last } else { 0 };
-            let row = rows::parse(&text, now).ok_or_else(|| unexpected("a row was due"))?;
-            let claimed = match &*code {
-                "held" => Claimed::Held(row),
-                _ => Claimed::Placed {
-                    epoch: row.epoch,
-                    replaced: last == 1,
-                },
-            };
-            return Ok((claimed, Some(text)));
+/// What came of a claim, as the script says it.
+fn claimed(line: &str) -> Result<Claimed, StoreError> {
+    let unexpected = || unexpected("what came of a claim was due");
+    let number = |text: &str| text.parse::<u64>().map_err(|_| unexpected());
+    let (code, rest) = line.split_once(' ').unwrap_or((line, ""));
+    match code {
+        "placed" | "replaced" => Ok(Claimed::Placed {
+            epoch: number(rest)?,
+            replaced: code == "replaced",
+        }),
+        "held" => {
+            let (now, row) = rest.split_once(' ').ok_or_else(unexpected)?;
+            let row = rows::parse(row, number(now)?).ok_or_else(unexpected)?;
+            Ok(Claimed::Held(row))
         }
-        "quarantined" => Claimed::Quarantined {
-            ends_in: Duration::from_millis(answer.next()?),
-        },
-        "preferred" => Claimed::Preferred(SessionId::new(answer.next::<String>()?)),
-        "gone" => Claimed::CandidateGone,
-        _ => return Err(unexpected("what came of a claim was due")),
+        "quarantined" => Ok(Claimed::Quarantined {
+            ends_in: Duration::from_millis(number(rest)?),
+        }),
+        "preferred" => Ok(Claimed::Preferred(SessionId::new(rest))),
+        "gone" => Ok(Claimed::CandidateGone),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Whether the row that was seen after a claim is the one that the claim came to.
+fn agree(claimed: &Claimed, candidate: &SessionId, seen: Option<&str>) -> bool {
+    let (session, epoch, fenced) = match claimed {
+        Claimed::Placed { epoch, .. } => (candidate, *epoch, false),
+        Claimed::Held(row) => (&row.session, row.epoch, row.fence.is_some()),
+        // No row to remember.
+        _ => return true,
     };
-    Ok((claimed, None))
+    let seen = seen.and_then(|seen| rows::parse(seen, 0));
+    seen.is_some_and(|seen| {
+        seen.session == *session && seen.epoch == epoch && seen.fence.is_some() == fenced
+    })
 }
 
 /// The rows of all groups in rounds, each of which has one batch of each group at most.
@@ -402,16 +411,26 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_claim_comes_to_is_taken_for_it() {
+        for line in [
+            "",
+            "placed",
+            "placed -1",
+            "held 7",
+            "held 7 f 9 s",
+            "held x h 1 2 3 0 0 s",
+            "quarantined",
+            "else",
+        ] {
+            assert!(claimed(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
     fn epochs_keep_all_of_their_digits() {
-        let text = format!("h 1 {} 3 0 0 s", (1_u64 << 53) + 1);
-        let answer = Value::Array(vec![
-            Value::BulkString(b"placed".to_vec()),
-            Value::BulkString(text.into_bytes()),
-            Value::Int(0),
-        ]);
-        let (claimed, _) = claimed(answer).expect("it is well formed");
+        let claimed = claimed("placed 9007199254740993").expect("it is well formed");
         let expected = Claimed::Placed {
-            epoch: 9_007_199_254_740_993,
+            epoch: (1 << 53) + 1,
             replaced: false,
         };
         assert_eq!(claimed, expected);

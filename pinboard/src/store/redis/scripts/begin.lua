@@ -4,8 +4,9 @@
 
 enroll(ARGV[3], int(now + ARGV[5]), 'l', ARGV[4])
 if ARGV[6] ~= '' then
-  local state, expires, client = standing(ARGV[6])
+  local state, known = standing(ARGV[6])
   if state == 'l' then
+    local expires, client = particulars(known)
     enroll(ARGV[6], expires, 'e', client)
   end
 end

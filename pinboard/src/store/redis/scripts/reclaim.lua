@@ -21,7 +21,8 @@ end
 
 for n = 6 + previous, #KEYS do
   local key, member = KEYS[n], ARGV[n - 1]
-  local row, text = read(key)
+  local text = redis.call('GET', key)
+  local row = parse(text)
   if row and row.session == session then
     answer('m', row.epoch)
   elseif row and held_by[row.session] then
@@ -30,7 +31,7 @@ for n = 6 + previous, #KEYS do
     local code = 'm'
     if row.generation ~= generation then
       -- It may be an earlier row than the worker has been told of.
-      row.epoch, code = fresh_epoch(row.epoch), 'c'
+      row.epoch, code = fresh_epoch(row.epoch, '0'), 'c'
     end
     row.session, row.generation = session, generation
     write(key, row)
@@ -38,15 +39,15 @@ for n = 6 + previous, #KEYS do
   elseif row and (unheard(row) or not is_dead(row)) then
     answer('d', '0')
   else
-    local last = row and row.epoch or (text and string.match(text, '^f (%d+)'))
-    local claimed = new_row(session, fresh_epoch(last))
-    write(key, claimed)
+    local last = row and row.epoch or (text and string.match(text, '^f (%d+)')) or '0'
+    local epoch = fresh_epoch(last, '0')
+    place(key, session, epoch)
     -- A dead holder keeps the member among its rows, until it is swept.
     if not row then
       count(member, 1)
     end
     redis.call('SADD', KEYS[5], member)
-    answer('c', claimed.epoch)
+    answer('c', epoch)
   end
 end
 return answers

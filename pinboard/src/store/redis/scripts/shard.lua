@@ -7,15 +7,12 @@
 -- A row is a string, 'h <generation> <epoch> <placed> <fence starts> <fence ends> <session>', or, for a release that is
 -- remembered, 'f <epoch> <session>'. The generation is that in which its holder got or confirmed it.
 
--- Epochs are decimal strings here: they have more digits than a number of Lua keeps.
+-- Epochs are decimal strings here: they may have more digits than a number of Lua keeps.
 local function is_above(a, b)
   return #a > #b or (#a == #b and a > b)
 end
 
 local function successor(n)
-  if #n <= 15 then
-    return int(n + 1)
-  end
   local head, tail = tonumber(string.sub(n, 1, -13)), string.sub(n, -12) + 1
   if tail == 1e12 then
     head, tail = head + 1, 0
@@ -23,10 +20,15 @@ local function successor(n)
   return int(head) .. string.format('%012.0f', tail)
 end
 
--- An epoch above all of these, and no lower than the time.
+-- An epoch above these and those of all rows that have gone, and no lower than the time.
 local function fresh_epoch(last, above)
-  local top = int(now - 1)
-  for _, epoch in ipairs({ redis.call('GET', KEYS[3]) or '0', last or '0', above or '0' }) do
+  local floor = redis.call('GET', KEYS[3]) or '0'
+  local top = math.max(now - 1, tonumber(floor), tonumber(last), tonumber(above))
+  if top < 1e15 then
+    return int(top + 1)
+  end
+  top = int(now - 1)
+  for _, epoch in ipairs({ floor, last, above }) do
     if is_above(epoch, top) then
       top = epoch
     end
@@ -45,58 +47,53 @@ end
 -- 'l' for a session that lives, 'e' for one that lives but takes neither heartbeats nor ids, nil for one that is dead;
 -- then what it is known by.
 local function standing(session)
-  local text = redis.call('HGET', KEYS[2], session)
-  if not text then
+  local known = redis.call('HGET', KEYS[2], session)
+  if not known then
     return nil
   end
-  local born, expires, state, client = string.match(text, '^(%d+) (%d+) (%a) (.*)$')
+  local born, expires, state = string.match(known, '^(%d+) (%d+) (%a)')
   if born == generation and tonumber(expires) > now then
-    return state, expires, client
+    return state, known
   end
-  return nil, expires, client
+  return nil, known
+end
+
+-- When a session expires, and its client.
+local function particulars(known)
+  return string.match(known, '^%d+ (%d+) %a (.*)$')
 end
 
 local function enroll(session, expires, state, client)
   redis.call('HSET', KEYS[2], session, table.concat({ generation, expires, state, client }, ' '))
 end
 
--- A row that somebody holds, and the text as it is.
-local function read(key)
-  local text = redis.call('GET', key)
-  if not text then
-    return nil, nil
-  end
+-- A row that somebody holds; nothing when that is not what the text says.
+local function parse(text)
   local born, epoch, placed, starts, ends, session =
-    string.match(text, '^h (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
-  if not born then
-    return nil, text
-  end
-  return {
+    string.match(text or '', '^h (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
+  return born and {
     generation = born,
     epoch = epoch,
     placed = placed,
     starts = starts,
     ends = ends,
     session = session,
-  }, text
-end
-
-local function write(key, row)
-  local text = table.concat(
-    { 'h', row.generation, row.epoch, row.placed, row.starts, row.ends, row.session }, ' ')
-  redis.call('SET', key, text)
-  return text
-end
-
-local function new_row(session, epoch)
-  return {
-    generation = generation,
-    epoch = epoch,
-    placed = int(now),
-    starts = '0',
-    ends = '0',
-    session = session,
   }
+end
+
+local function read(key)
+  return parse(redis.call('GET', key))
+end
+
+-- Writes a row that has changed.
+local function write(key, row)
+  redis.call('SET', key, 'h ' .. row.generation .. ' ' .. row.epoch .. ' ' .. row.placed .. ' '
+    .. row.starts .. ' ' .. row.ends .. ' ' .. row.session)
+end
+
+-- Writes the row of an id that is placed now.
+local function place(key, session, epoch)
+  redis.call('SET', key, 'h ' .. generation .. ' ' .. epoch .. ' ' .. int(now) .. ' 0 0 ' .. session)
 end
 
 -- Whether the holder of a row may be alive although this life of the data does not know it: it has not had a lease

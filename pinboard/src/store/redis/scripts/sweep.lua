@@ -4,7 +4,7 @@
 -- ARGV[3]  the session                ARGV[4..]  the member of each row
 
 local session = ARGV[3]
-local state, expires, client = standing(session)
+local state, known = standing(session)
 if state then
   return 0
 end
@@ -21,7 +21,8 @@ for n = 6, #KEYS do
     redis.call('SREM', KEYS[5], member)
   end
 end
-if expires and redis.call('EXISTS', KEYS[5]) == 0 then
+if known and redis.call('EXISTS', KEYS[5]) == 0 then
+  local expires, client = particulars(known)
   enroll(session, int(math.min(expires, now)), 's', client)
 end
 return 1
