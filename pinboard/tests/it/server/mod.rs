@@ -1,1 +1,6 @@
 //! Tests of `server`.
+
+mod heads;
+mod lanes;
+mod smuggling;
+mod stopping;
