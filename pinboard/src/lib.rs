@@ -19,3 +19,5 @@ pub mod store;
 pub mod testing;
 pub mod upstream;
 pub mod workers;
+
+pub use node::Pinboard;

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::format::timestamp;
+
 /// Members one below the other, nested ones indented, values in one column; ends with a line break.
 pub(super) fn show(answer: &Value) -> String {
     let mut lines = Vec::new();
@@ -25,8 +27,8 @@ fn collect(value: &Value, depth: usize, lines: &mut Vec<(String, String)>) {
             return;
         }
     };
-    for (name, value) in members {
-        let name = format!("{}{}", "  ".repeat(depth), label(name));
+    for (label, value) in members {
+        let name = format!("{}{}", "  ".repeat(depth), spelled(label));
         match value {
             Value::Object(inner) if inner.is_empty() => lines.push((name, "none".to_owned())),
             Value::Object(_) => {
@@ -44,9 +46,19 @@ fn collect(value: &Value, depth: usize, lines: &mut Vec<(String, String)>) {
                     collect(item, depth + 1, lines);
                 }
             }
+            other if is_moment(label) => lines.push((name, moment(other))),
             other => lines.push((name, scalar(other))),
         }
     }
+}
+
+/// Whether a member tells a moment, in milliseconds since the Unix epoch.
+fn is_moment(name: &str) -> bool {
+    name == "until" || name.ends_with("At")
+}
+
+fn moment(value: &Value) -> String {
+    value.as_u64().map_or_else(|| scalar(value), timestamp)
 }
 
 fn scalar(value: &Value) -> String {
@@ -55,12 +67,19 @@ fn scalar(value: &Value) -> String {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::String(text) => super::table::plain(text),
+        Value::Number(number) if !number.is_u64() && !number.is_i64() => {
+            let rounded = format!("{:.3}", number.as_f64().unwrap_or_default());
+            rounded
+                .trim_end_matches('0')
+                .trim_end_matches('.')
+                .to_owned()
+        }
         other => other.to_string(),
     }
 }
 
 /// `openConnections` as `open connections`; names that are not ours to respell, such as `/counters` or `no-backends`, as they are.
-fn label(name: &str) -> String {
+fn spelled(name: &str) -> String {
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return super::table::plain(name);
     }
@@ -86,16 +105,20 @@ mod tests {
             "instances": { "/counters": 7, "/a\x1b[0m": 1 },
             "resolutions": {},
             "nodes": ["a", "b"],
+            "pingMs": 0.05502,
+            "startedAt": 0,
         });
         let expected = [
             "instances",
             "  /a\u{fffd}[0m              1",
             "  /counters           7",
             "nodes                 a, b",
+            "ping ms               0.055",
             "placement quarantine",
             "  active              no",
             "  until               -",
             "resolutions           none",
+            "started at            1970-01-01T00:00:00.000Z",
             "workers               2",
             "",
         ]

@@ -11,10 +11,11 @@ use pinned_wire::registry::Secret;
 
 use super::environment::Environment;
 use super::limits::connections_within;
-use super::{ConfigError, PostgresTarget, RedisUrl, dev, variables};
+use super::{ConfigError, PostgresTarget, dev, variables};
 use crate::logs::LogFilter;
 use crate::passport::Passport;
 use crate::settings::Settings;
+use crate::store::RedisUrl;
 use crate::upstream::Fetcher;
 
 /// The largest whole number that JSON and Lua keep exactly.
@@ -89,12 +90,7 @@ impl Config {
         world: &World,
     ) -> Result<Self, ConfigError> {
         let environment = Environment::new(&lookup);
-        let store = environment
-            .read(&variables::REDIS_URL, |value| match value {
-                "memory:" => Some(StoreConfig::Memory),
-                url => RedisUrl::parse(url).map(StoreConfig::Redis),
-            })?
-            .unwrap_or(StoreConfig::Memory);
+        let store = store(&environment)?;
         let dev = matches!(store, StoreConfig::Memory);
         if dev {
             dev::guard(&environment)?;
@@ -118,6 +114,23 @@ impl Config {
     #[must_use]
     pub fn is_dev(&self) -> bool {
         self.settings.dev
+    }
+}
+
+fn store(environment: &Environment<'_>) -> Result<StoreConfig, ConfigError> {
+    match environment.get(&variables::REDIS_URL)?.as_deref() {
+        None | Some("memory:") => Ok(StoreConfig::Memory),
+        Some(url) => match url.parse::<RedisUrl>() {
+            Ok(url) => Ok(StoreConfig::Redis(url)),
+            // It says why, and not what was given.
+            Err(why) => Err(ConfigError::new(
+                &variables::REDIS_URL,
+                format!(
+                    "is malformed: {why}; it takes {}",
+                    variables::REDIS_URL.takes
+                ),
+            )),
+        },
     }
 }
 

@@ -9,12 +9,10 @@ mod error;
 mod limits;
 mod load;
 mod postgres;
-mod redis_url;
 mod variables;
 
 pub use error::ConfigError;
 pub use limits::raise_open_files;
 pub use load::{Config, DevKey, StoreConfig, World};
 pub use postgres::{MalformedDsn, PostgresTarget};
-pub use redis_url::RedisUrl;
 pub use variables::{VARIABLES, Variable};

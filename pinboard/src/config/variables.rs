@@ -59,8 +59,7 @@ pub(super) const BIND: Variable = open(
 );
 pub(super) const REDIS_URL: Variable = secret(
     "REDIS_URL",
-    "`memory:`, or the URL of a Redis: redis://HOST:PORT, rediss://HOST:PORT or redis+cluster://HOST:PORT, with USER:PASSWORD@ and /DATABASE \
-     where they are needed",
+    "`memory:`, or the URL of a Redis: redis://, rediss:// (TLS), redis+cluster:// or rediss+cluster://, then [[USER]:PASSWORD@]HOST[:PORT][/DATABASE]",
     "memory: (one dev node)",
     "where the state of the fleet is kept",
 );

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use pinned_wire::registry::Secret;
 
+use crate::config::{Config, PostgresTarget};
+
 /// What a node says to people when it starts: what it serves, where, on which store, and what to do next.
 ///
 /// Its `Display` holds the token of a dev node that was only just made, which is the one time that it is shown (P1.4).
@@ -24,6 +26,23 @@ pub struct StartBlock {
     pub lease_ttl_ms: u128,
     /// How many client connections are held at most.
     pub max_connections: usize,
+}
+
+impl StartBlock {
+    /// What a node says that was told `config`, listens on `address`, and describes its store so.
+    #[must_use]
+    pub fn new(config: &Config, address: SocketAddr, store: String) -> Self {
+        let fresh = config.dev_key.as_ref().filter(|key| key.fresh);
+        Self {
+            address,
+            store,
+            dev: config.is_dev(),
+            fresh_token: fresh.map(|key| key.token.clone()),
+            scanner: config.scanner.as_ref().map(PostgresTarget::describe),
+            lease_ttl_ms: config.settings.lease_ttl.as_millis(),
+            max_connections: config.settings.max_connections,
+        }
+    }
 }
 
 impl fmt::Display for StartBlock {

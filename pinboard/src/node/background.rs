@@ -50,6 +50,12 @@ impl Background {
         });
         self.tasks.lock().push(kept);
     }
+
+    /// Runs `task` until it ends, or the node does.
+    pub(super) fn once(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let once = self.domain.spawn(task);
+        self.tasks.lock().push(once);
+    }
 }
 
 impl Drop for Background {

@@ -7,16 +7,17 @@ use axum::Router;
 use pinned_domain::Domain;
 
 use super::background::Background;
-use super::figures::{CountConnections, Counted};
+use super::figures::{Counted, OpenConnections};
 use super::registry_store::NodeStore;
-use super::roster::WorkersRoster;
 use crate::events::Events;
 use crate::metrics::names;
 use crate::operators::{NodeState, Operators, OperatorsOptions, Readiness};
-use crate::passport::Passport;
+use crate::passport::{Passport, Resolve};
 use crate::placement::Placement;
+use crate::proxy::Proxy;
 use crate::scanner::{EpochFloor, MarkedRows, PlacedFleet, SCANNER, Scanner};
-use crate::sessions::{Registry, Resolver, Sessions, SessionsOptions};
+use crate::server::{Lifecycle, Server, ServerOptions};
+use crate::sessions::{Registry, Sessions, SessionsOptions};
 use crate::settings::Settings;
 use crate::store::{RegistryStore, StoreError};
 use crate::upstream::Fetcher;
@@ -31,14 +32,15 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// What a node is given.
 pub(super) struct Given {
     pub(super) store: Arc<dyn RegistryStore>,
+    /// Whether the store hands the times of its operations to the recorder itself.
+    pub(super) is_counted: bool,
     pub(super) passport: Passport,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
     pub(super) fetcher: Arc<dyn Fetcher>,
-    pub(super) resolver: Arc<dyn Resolver>,
+    pub(super) resolver: Arc<dyn Resolve>,
     pub(super) render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub(super) rows: Option<Arc<dyn MarkedRows>>,
-    pub(super) connections: CountConnections,
     /// How the node is called among those of its fleet.
     pub(super) name: Arc<str>,
 }
@@ -55,6 +57,7 @@ pub(super) struct Parts {
     pub(super) sessions: Arc<Sessions>,
     pub(super) operators: Arc<Operators>,
     pub(super) readiness: Readiness,
+    pub(super) connections: Arc<OpenConnections>,
     sweeper: Arc<Sweeper>,
     scanner: Option<Arc<Scanner>>,
 }
@@ -70,7 +73,7 @@ impl Parts {
             ..
         } = given;
         let floor = EpochFloor::default();
-        let store = NodeStore::new(given.store, floor.clone(), domain.clone());
+        let store = NodeStore::new(given.store, given.is_counted, floor.clone(), domain.clone());
         let round_trips = store.times();
         let store: Arc<dyn RegistryStore> = Arc::new(store);
         let events = Events::new();
@@ -110,14 +113,15 @@ impl Parts {
         let settings = Arc::new(settings);
         let registry = Registry {
             store: Arc::clone(&store),
-            passport: Arc::new(passport.clone()),
-            roster: Arc::new(WorkersRoster(workers.clone())),
+            passport: passport.clone(),
+            workers: workers.clone(),
             fetcher,
             events: events.clone(),
             settings: Arc::clone(&settings),
             domain: domain.clone(),
         };
         let readiness = Readiness::default();
+        let connections = Arc::new(OpenConnections::default());
         let leases = match scanner {
             Some(_) => vec![SWEEPER, SCANNER],
             None => vec![SWEEPER],
@@ -127,7 +131,7 @@ impl Parts {
             figures: Arc::new(Counted {
                 placement: placement.clone(),
                 round_trips,
-                connections: given.connections,
+                connections: Arc::clone(&connections),
             }),
             render_metrics: given.render_metrics,
             readiness: readiness.clone(),
@@ -149,15 +153,35 @@ impl Parts {
             sessions,
             operators,
             readiness,
+            connections,
             sweeper: Arc::new(sweeper),
             scanner,
         }
     }
 
+    /// What clients talk to.
+    pub(super) fn server(&self) -> Server {
+        let proxy = Proxy::new(
+            self.placement.clone(),
+            self.workers.clone(),
+            self.passport.clone(),
+            self.domain.clone(),
+        );
+        let server = Server::new(
+            proxy,
+            self.router(),
+            Lifecycle::new(),
+            self.domain.clone(),
+            ServerOptions::from(&*self.settings),
+        );
+        self.connections.are_of(server.clone());
+        server
+    }
+
     /// What is not the data plane: `/registry/*`, `/healthz`, `/readyz`, `/metrics`.
-    pub(super) fn router(&self) -> Router {
-        sessions::router(Arc::clone(&self.sessions))
-            .merge(operators::router(Arc::clone(&self.operators)))
+    fn router(&self) -> Router {
+        let sessions = sessions::router(Arc::clone(&self.sessions));
+        sessions.merge(operators::router(Arc::clone(&self.operators)))
     }
 
     /// Makes the store ready, however long it takes to answer, reads the fleet's state, and begins what runs besides answering.

@@ -29,10 +29,16 @@ pub(super) struct NodeStore {
 }
 
 impl NodeStore {
-    pub(super) fn new(store: Arc<dyn RegistryStore>, floor: EpochFloor, domain: Domain) -> Self {
+    /// `is_counted` tells that the store hands its times to the recorder itself.
+    pub(super) fn new(
+        store: Arc<dyn RegistryStore>,
+        is_counted: bool,
+        floor: EpochFloor,
+        domain: Domain,
+    ) -> Self {
         Self {
             store,
-            times: Arc::new(RoundTripTimes::new()),
+            times: Arc::new(RoundTripTimes::new(is_counted)),
             floor,
             domain,
         }
@@ -74,13 +80,17 @@ struct Times {
 }
 
 impl RoundTripTimes {
-    fn new() -> Self {
+    fn new(is_counted: bool) -> Self {
+        let facade = |op: Op| match is_counted {
+            true => Histogram::noop(),
+            false => histogram!(names::STORE_ROUND_TRIP, "op" => op.name()),
+        };
         Self {
             ops: Op::ALL.map(|op| Times {
                 count: AtomicU64::new(0),
                 total_us: AtomicU64::new(0),
                 longest_us: AtomicU64::new(0),
-                facade: histogram!(names::STORE_ROUND_TRIP, "op" => op.name()),
+                facade: facade(op),
             }),
         }
     }

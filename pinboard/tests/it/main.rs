@@ -2,6 +2,7 @@
 
 mod cli;
 mod config;
+mod node;
 mod operators;
 mod passport;
 mod placement;

@@ -2,4 +2,6 @@
 
 mod args;
 mod commands;
+#[cfg(unix)]
+mod program;
 mod scripted;
