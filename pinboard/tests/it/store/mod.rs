@@ -1,3 +1,8 @@
 //! Tests of `store`.
 
+<<<<<<< HEAD
 mod redis;
+=======
+mod memory;
+mod sabotage;
+>>>>>>> memstore

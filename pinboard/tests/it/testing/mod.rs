@@ -2,5 +2,6 @@
 
 mod faulty;
 mod plane;
+mod registering;
 mod stories;
 mod worker;
