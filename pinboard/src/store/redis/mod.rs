@@ -56,7 +56,8 @@
 //! begins a new *generation*: all sessions of earlier ones are dead, and nothing new is placed until the quarantine ends
 //! (P4.4). Rows stay, and name whom they named. Until the quarantine ends they are given to nobody but their holder's next session:
 //! the holder may be alive, and has not had its chance to say so. Generations and epochs never fall, as long as the clock does
-//! not: they are no lower than the time.
+//! not: they are no lower than the time. In a cluster a slot begins a new generation as well when another server gets it, by a
+//! failover or by an operator who moves it.
 //!
 //! # Epochs
 //!

@@ -33,7 +33,8 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// A store at `url`. This does not wait for a connection; [`prepare`](RegistryStore::prepare) does.
+    /// A store at `url`, for the runtime that this is called in. It does not wait for a connection;
+    /// [`prepare`](RegistryStore::prepare) does.
     ///
     /// # Errors
     ///
