@@ -10,5 +10,6 @@ mod scanner;
 mod server;
 mod sessions;
 mod store;
+mod testing;
 mod upstream;
 mod workers;

@@ -1,0 +1,6 @@
+//! Tests of `testing`: what other tests build on.
+
+mod faulty;
+mod plane;
+mod stories;
+mod worker;
