@@ -1,3 +1,4 @@
 //! Tests of `store`.
 
+mod memory;
 mod redis;
