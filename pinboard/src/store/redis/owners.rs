@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::{Pipeline, Value};
@@ -273,11 +272,6 @@ fn number(value: Value) -> Option<u16> {
     let number: i64 = redis::from_redis_value(value).ok()?;
     u16::try_from(number).ok()
 }
-
-/// How long owners that are all there are taken to stay.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// The pause between two looks while an owner is not there.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// `PING`, to each server.
 pub(super) fn ping() -> Pipeline {

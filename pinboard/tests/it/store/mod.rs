@@ -1,6 +1,10 @@
 //! Tests of `store`.
 
 <<<<<<< HEAD
+<<<<<<< HEAD
+=======
+mod memory;
+>>>>>>> redisstore
 mod redis;
 =======
 mod memory;

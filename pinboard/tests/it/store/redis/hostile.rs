@@ -42,21 +42,18 @@ async fn every_id_and_namespace_has_a_row_of_its_own() {
     let server = RedisServer::start().await;
     let store = ready(&server.url(), STEADY).await;
     let session = super::support::worker(&store).await;
-    let mut rows = BTreeMap::new();
+    let mut keys = BTreeSet::new();
     for (n, text) in TEXTS.iter().enumerate() {
         let next = TEXTS[(n + 1) % TEXTS.len()];
-        for key in [
-            PlacementKey::new("*", "/ns", *text),
-            PlacementKey::new("*", *text, "id"),
-            PlacementKey::new(*text, "/ns", "id"),
-            PlacementKey::new(*text, next, *text),
-        ] {
-            // `*`, `/ns`, `id` stands in the list once.
-            if !rows.contains_key(&key) {
-                let epoch = place(&store, &key, &session).await;
-                rows.insert(key, epoch);
-            }
-        }
+        keys.insert(PlacementKey::new("*", "/ns", *text));
+        keys.insert(PlacementKey::new("*", *text, "id"));
+        keys.insert(PlacementKey::new(*text, "/ns", "id"));
+        keys.insert(PlacementKey::new(*text, next, *text));
+    }
+    let mut rows = BTreeMap::new();
+    for key in keys {
+        let epoch = place(&store, &key, &session).await;
+        rows.insert(key, epoch);
     }
     let mut namespaces: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for (key, epoch) in &rows {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use pinboard::store::{
-    Claimed, Expected, HeartbeatOutcome, MessageBody, PlacementKey, RegistryStore, StoreError,
+    Claimed, EndMode, Expected, HeartbeatOutcome, MessageBody, PlacementKey, RegistryStore,
+    StoreError,
 };
 use pinned_testing::{MetricsProbe, RedisServer};
 
-use super::support::{STEADY, beat, claim, key, lives, place, ready, try_place, worker};
+use super::support::{
+    STEADY, beat, claim, key, lives, new_session, place, ready, try_place, worker, worker_of,
+};
 
 /// How often each command was called since the last look.
 async fn calls(server: &RedisServer) -> BTreeMap<String, u64> {
@@ -87,6 +90,31 @@ async fn no_epoch_leaves_none_above_it() {
         };
         assert_eq!(claimed, expected);
     }
+}
+
+// P2.4: what is on its way while the server is paused may come when all is over.
+#[tokio::test]
+async fn a_register_that_comes_too_late_brings_nobody_back() {
+    let server = RedisServer::start().await;
+    let store = ready(&server.url(), STEADY).await;
+    let session = new_session("client");
+    store.register(session.clone()).await.expect("it answers");
+    assert!(lives(&store, &session.id).await.expect("it answers"));
+    store.register(session.clone()).await.expect("it answers");
+    assert!(lives(&store, &session.id).await.expect("it answers"));
+    let next = worker_of(&store, "client").await;
+    for mode in [EndMode::AtExpiry, EndMode::Now] {
+        store
+            .end_session(&session.id, mode)
+            .await
+            .expect("it answers");
+        let late = store.register(session.clone()).await.expect("it answers");
+        assert_eq!(late.earlier, None);
+        assert!(!lives(&store, &session.id).await.expect("it answers"));
+        let claimed = try_place(&store, &key("a"), &session.id).await;
+        assert_eq!(claimed.expect("it answers"), Claimed::CandidateGone);
+    }
+    assert!(lives(&store, &next).await.expect("it answers"));
 }
 
 // P2.10: a heartbeat brings some, and the next ones once these are confirmed.

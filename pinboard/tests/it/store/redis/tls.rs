@@ -59,7 +59,6 @@ async fn a_server_that_the_system_trusts_is_spoken_to_over_tls() {
         .args([
             "--exact",
             "store::redis::tls::in_a_process_of_its_own",
-            "--ignored",
             "--nocapture",
         ])
         .env(AT, &port)
@@ -77,8 +76,8 @@ async fn free_port() -> u16 {
     listener.local_addr().expect("it has one").port()
 }
 
+/// The other half of the test above, which starts it.
 #[tokio::test]
-#[ignore = "the other half of the test above"]
 async fn in_a_process_of_its_own() {
     let Ok(port) = std::env::var(AT) else {
         return;
