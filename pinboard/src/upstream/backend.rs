@@ -1,17 +1,21 @@
-//! One worker's address and the connections to it. (Skeleton: the seam that others build against.)
+//! One worker's address and the connections to it.
 
-use std::io;
+use std::fmt;
+use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http_body::{Body, Frame};
+use http_body::Body;
 use pinned_domain::Domain;
 use url::Url;
 
-use super::{ExchangeError, ExchangeErrorKind, RequestHead};
+use super::connection::Connection;
+use super::connector::Origin;
+use super::exchange::{Exchange, Failure};
+use super::pool::Lane;
+use super::{Connector, ExchangeError, Reply, RequestHead};
 
 /// What a [`Backend`] is made of.
 #[derive(Clone, Debug)]
@@ -27,45 +31,33 @@ pub struct BackendOptions {
 }
 
 /// One worker's address and the connections to it.
-#[derive(Debug)]
+///
+/// Each lane has idle connections of its own, so that a connection is polled by one thread all its life. Dropping a
+/// backend closes the idle ones; responses that are under way go on to their end.
 pub struct Backend {
     options: BackendOptions,
-}
-
-/// A response whose head has come.
-#[derive(Debug)]
-pub struct Reply {
-    /// The status; 101 only when `upgraded` is there.
-    pub status: StatusCode,
-    /// The headers, as they came.
-    pub headers: HeaderMap,
-    /// The body. Polling it also sends what is left of the request's.
-    pub body: ReplyBody,
-}
-
-/// The body of a [`Reply`]. Dropping it before its end closes the connection.
-#[derive(Debug)]
-pub struct ReplyBody {
-    _private: (),
-}
-
-impl Body for ReplyBody {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        Poll::Ready(None)
-    }
+    connector: Connector,
+    origin: Origin,
+    lanes: Box<[Arc<Lane>]>,
 }
 
 impl Backend {
     /// A backend that no connection has been made to yet.
     #[must_use]
     pub fn new(options: BackendOptions) -> Self {
-        Self { options }
+        Self::with_connector(options, Connector::default())
+    }
+
+    /// As [`new`](Self::new), over connections that `connector` makes.
+    #[must_use]
+    pub fn with_connector(options: BackendOptions, connector: Connector) -> Self {
+        let lane = |_| Arc::new(Lane::new(options.domain.clone()));
+        Self {
+            lanes: (0..options.lanes.max(1)).map(lane).collect(),
+            origin: Origin::new(&options.url, options.addresses.clone()),
+            connector,
+            options,
+        }
     }
 
     /// The path prefix of the advertised URL, without a slash at its end.
@@ -76,23 +68,100 @@ impl Backend {
 
     /// Sends a request over an idle connection of `lane`, or a new one, and waits for the head of the response.
     ///
+    /// The body is sent while the response is waited for, and goes on to be sent as the body of an early response is
+    /// polled. One that waits for a `100 Continue` is sent when that comes, or after a second without an answer. If the
+    /// final response comes first, it is not sent, unless that is a success whose own body is still to come: its sender
+    /// may be about to read. Other interim responses are skipped. There is no limit on how long a response may take.
+    ///
+    /// An idle connection that turns out to have been closed is left for another as long as nothing was written.
+    ///
     /// # Errors
     ///
     /// No response came.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection; the worker may have got the request, or a part of it.
     pub async fn send<B>(
         &self,
-        _lane: usize,
-        _head: RequestHead,
-        _body: B,
+        lane: usize,
+        head: RequestHead,
+        body: B,
     ) -> Result<Reply, ExchangeError>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        Err(ExchangeError {
-            kind: ExchangeErrorKind::Unreachable,
-            may_have_reached: false,
-            source: io::ErrorKind::NotConnected.into(),
-        })
+        self.send_with_interim(lane, head, body, |_, _| {}).await
+    }
+
+    /// As [`send`](Self::send); `interim` is told of each interim response but `100` and `101` (RFC 9110, 15.2).
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`send`](Self::send).
+    pub async fn send_with_interim<B>(
+        &self,
+        lane: usize,
+        head: RequestHead,
+        body: B,
+        mut interim: impl FnMut(StatusCode, HeaderMap) + Send,
+    ) -> Result<Reply, ExchangeError>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let lane = &self.lanes[lane % self.lanes.len()];
+        let mut exchange = Exchange::new(head, body, &self.options.domain);
+        loop {
+            let idle = lane.take();
+            let was_idle = idle.is_some();
+            let mut connection = match idle {
+                Some(connection) => connection,
+                None => self.connect().await?,
+            };
+            let head =
+                poll_fn(|cx| exchange.poll_head(cx, &mut connection, was_idle, &mut interim));
+            match head.await {
+                Ok(head) => return Ok(exchange.into_reply(head, connection, Some(lane))),
+                Err(Failure::Stale) => {}
+                Err(Failure::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Closes connections that have been idle for too long to be used again.
+    ///
+    /// Each lane does so as it is used; this is for those that are not. Call it about once a second.
+    pub fn reap(&self) {
+        for lane in &self.lanes {
+            lane.reap();
+        }
+    }
+
+    /// How many idle connections there are.
+    #[must_use]
+    pub fn idle(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.len()).sum()
+    }
+
+    async fn connect(&self) -> Result<Box<Connection>, ExchangeError> {
+        let connecting = self.origin.connect(&self.connector, &self.options.domain);
+        Ok(Box::new(Connection::new(connecting.await?)))
+    }
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without what else may stand in a URL.
+        f.debug_struct("Backend")
+            .field("host", &self.options.url.host_str())
+            .field("origin", &self.origin)
+            .field("lanes", &self.lanes)
+            .finish_non_exhaustive()
     }
 }

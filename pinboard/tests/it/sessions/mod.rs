@@ -13,3 +13,4 @@ mod reclaim;
 mod register;
 mod release;
 pub(crate) mod rig;
+mod store_away;

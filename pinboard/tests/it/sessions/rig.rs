@@ -14,7 +14,7 @@ use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use pinboard::events::Events;
 use pinboard::operators::{
-    Figures, NodeFigures, NodeState, Operators, OperatorsOptions, Readiness,
+    Connections, Figures, NodeFigures, NodeState, Operators, OperatorsOptions, Readiness,
 };
 use pinboard::passport::{Passport, Resolve};
 use pinboard::sessions::{Registry, Sessions, SessionsOptions};
@@ -23,6 +23,7 @@ use pinboard::store::{
     Claim, Claimed, Event, Expected, MemoryStore, PlacementKey, RegistryStore, Row, SessionId,
     StoreOptions,
 };
+use pinboard::testing::{FaultyStore, StoreFaults};
 use pinboard::upstream::{Fetch, FetchError, Fetched, Fetcher};
 use pinboard::workers::Workers;
 use pinned_domain::Domain;
@@ -89,6 +90,14 @@ impl World {
         let store = Arc::new(MemoryStore::new(options, domain.clone()));
         store.prepare().await.expect("a store");
         Self::over(store, domain)
+    }
+
+    /// The same world through a way to its store that can fail.
+    pub(crate) fn faulty(&self) -> (Self, StoreFaults) {
+        let (store, faults) = FaultyStore::new(Arc::clone(&self.store), self.domain.clone());
+        let mut world = self.clone();
+        world.store = Arc::new(store);
+        (world, faults)
     }
 
     /// Over another store.
@@ -197,11 +206,11 @@ struct FixedFigures;
 
 impl Figures for FixedFigures {
     fn figures(&self) -> NodeFigures {
-        let mut figures = NodeFigures::default();
-        figures.resolutions = BTreeMap::from([("cached".to_owned(), 12)]);
-        figures.connections.now = 3;
-        figures.connections.total = 40;
-        figures
+        NodeFigures {
+            resolutions: BTreeMap::from([("cached".to_owned(), 12)]),
+            connections: Connections { now: 3, total: 40 },
+            ..NodeFigures::default()
+        }
     }
 }
 
