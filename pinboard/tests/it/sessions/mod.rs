@@ -14,3 +14,4 @@ mod register;
 mod release;
 pub(crate) mod rig;
 mod store_away;
+mod wire;

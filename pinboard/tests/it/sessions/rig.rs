@@ -136,26 +136,7 @@ impl World {
             settings: Arc::new(settings),
             domain: self.domain.clone(),
         };
-        let sessions = Sessions::new(SessionsOptions {
-            registry: registry.clone(),
-            resolver: Arc::clone(&self.names) as _,
-        });
-        let readiness = Readiness::default();
-        readiness.enter(NodeState::Serving);
-        let operators = Operators::new(OperatorsOptions {
-            registry: registry.clone(),
-            figures: Arc::new(FixedFigures),
-            render_metrics: Arc::new(|| "pinboard_workers 1\n".to_owned()),
-            readiness: readiness.clone(),
-            leases: vec!["sweeper"],
-        });
-        Node {
-            router: pinboard::sessions::router(Arc::clone(&sessions))
-                .merge(pinboard::operators::router(operators)),
-            registry,
-            sessions,
-            readiness,
-        }
+        Node::over(registry, Arc::clone(&self.names) as _)
     }
 
     /// Places an id.
@@ -217,6 +198,29 @@ impl Figures for FixedFigures {
 // ===== impl Node =====
 
 impl Node {
+    pub(crate) fn over(registry: Registry, resolver: Arc<dyn Resolve>) -> Self {
+        let sessions = Sessions::new(SessionsOptions {
+            registry: registry.clone(),
+            resolver,
+        });
+        let readiness = Readiness::default();
+        readiness.enter(NodeState::Serving);
+        let operators = Operators::new(OperatorsOptions {
+            registry: registry.clone(),
+            figures: Arc::new(FixedFigures),
+            render_metrics: Arc::new(|| "pinboard_workers 1\n".to_owned()),
+            readiness: readiness.clone(),
+            leases: vec!["sweeper"],
+        });
+        Node {
+            router: pinboard::sessions::router(Arc::clone(&sessions))
+                .merge(pinboard::operators::router(operators)),
+            registry,
+            sessions,
+            readiness,
+        }
+    }
+
     pub(crate) async fn get(&self, path: &str, token: &str) -> Answer {
         self.send(request(Method::GET, path, token, Body::empty()))
             .await
