@@ -82,17 +82,17 @@ impl Backend {
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection; the worker may have got the request, or a part of it.
-    pub async fn send<B>(
+    pub fn send<B>(
         &self,
         lane: usize,
         head: RequestHead,
         body: B,
-    ) -> Result<Reply, ExchangeError>
+    ) -> impl Future<Output = Result<Reply, ExchangeError>> + Send
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.send_with_interim(lane, head, body, |_, _| {}).await
+        self.send_with_interim(lane, head, body, |_, _| {})
     }
 
     /// As [`send`](Self::send); `interim` is told of each interim response but `100` and `101` (RFC 9110, 15.2).
@@ -104,25 +104,42 @@ impl Backend {
     /// # Cancel safety
     ///
     /// As [`send`](Self::send).
-    pub async fn send_with_interim<B>(
+    pub fn send_with_interim<B>(
         &self,
         lane: usize,
         head: RequestHead,
         body: B,
+        interim: impl FnMut(StatusCode, HeaderMap) + Send,
+    ) -> impl Future<Output = Result<Reply, ExchangeError>> + Send
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        // Outside of any `async`, each of which would keep a copy of what it is given.
+        self.exchange(
+            &self.lanes[lane % self.lanes.len()],
+            Exchange::new(head, body, &self.options.domain),
+            interim,
+        )
+    }
+
+    async fn exchange<B>(
+        &self,
+        lane: &Arc<Lane>,
+        mut exchange: Exchange<B>,
         mut interim: impl FnMut(StatusCode, HeaderMap) + Send,
     ) -> Result<Reply, ExchangeError>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let lane = &self.lanes[lane % self.lanes.len()];
-        let mut exchange = Exchange::new(head, body, &self.options.domain);
         loop {
             let idle = lane.take();
             let was_idle = idle.is_some();
             let mut connection = match idle {
                 Some(connection) => connection,
-                None => self.connect().await?,
+                // Boxed, as it is large and most requests never get here.
+                None => Box::pin(self.connect()).await?,
             };
             let head =
                 poll_fn(|cx| exchange.poll_head(cx, &mut connection, was_idle, &mut interim));
