@@ -1,12 +1,5 @@
 //! Tests of `store`.
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-=======
 mod memory;
->>>>>>> redisstore
 mod redis;
-=======
-mod memory;
 mod sabotage;
->>>>>>> memstore
