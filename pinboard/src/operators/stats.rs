@@ -1,5 +1,6 @@
 //! `GET /registry/stats`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub struct StatsRow(BTreeMap<String, Box<RawValue>>);
 /// A worker, and its answer or why there is none.
 pub(super) struct Asked {
     pub(super) view: SessionView,
-    pub(super) answer: Result<Bytes, &'static str>,
+    pub(super) answer: Result<Bytes, Cow<'static, str>>,
 }
 
 impl StatsRow {
@@ -56,7 +57,8 @@ impl StatsRow {
 
     fn of(asked: &Asked) -> Result<Self, serde_json::Error> {
         // Read as it is, and not taken apart: what a worker counts is its own business.
-        let read = asked.answer.as_ref().map_err(|why| *why).and_then(|body| {
+        let read = asked.answer.as_ref().map_err(|why| &**why);
+        let read = read.and_then(|body| {
             serde_json::from_slice::<BTreeMap<String, Box<RawValue>>>(body)
                 .map_err(|_| "its answer is not a JSON object")
         });
@@ -117,7 +119,7 @@ impl Operators {
             if let Ok(body) = &asked.answer {
                 match room.checked_sub(body.len()) {
                     Some(left) => room = left,
-                    None => asked.answer = Err("the answers are too long together"),
+                    None => asked.answer = Err("the answers are too long together".into()),
                 }
             }
             all.push(asked);
@@ -129,26 +131,31 @@ impl Operators {
         let left = until.saturating_duration_since(self.registry.domain.monotonic());
         let timeout = WORKER_TIME.min(left);
         let answer = match stats_request(&view, timeout) {
-            _ if timeout.is_zero() => Err("not asked: others took too long"),
-            None => Err("it cannot be asked"),
+            _ if timeout.is_zero() => Err("not asked: others took too long".into()),
+            None => Err("it cannot be asked".into()),
             Some(fetch) => self.fetch_stats(fetch, timeout).await,
         };
         Asked { view, answer }
     }
 
-    async fn fetch_stats(&self, fetch: Fetch, timeout: Duration) -> Result<Bytes, &'static str> {
+    async fn fetch_stats(
+        &self,
+        fetch: Fetch,
+        timeout: Duration,
+    ) -> Result<Bytes, Cow<'static, str>> {
         let fetched = self.registry.fetcher.fetch(fetch);
-        match self.registry.domain.timeout(timeout, fetched).await {
-            Ok(Ok(fetched)) if fetched.status == StatusCode::OK => Ok(fetched.body),
-            Ok(Ok(fetched)) if fetched.status == StatusCode::FORBIDDEN => {
-                Err("it does not know its secret")
-            }
-            Ok(Ok(_)) => Err("it answered with an error"),
-            Ok(Err(FetchError::Connect(_))) => Err("no connection could be made"),
-            Ok(Err(FetchError::TooLong(_))) => Err("its answer is too long"),
-            Ok(Err(FetchError::Timeout(_))) | Err(_) => Err("it did not answer in time"),
-            Ok(Err(_)) => Err("no valid answer came"),
-        }
+        let error = match self.registry.domain.timeout(timeout, fetched).await {
+            Ok(Ok(fetched)) if fetched.status == StatusCode::OK => return Ok(fetched.body),
+            Ok(Ok(fetched)) => return Err(format!("it answered {}", fetched.status).into()),
+            Ok(Err(error)) => error,
+            Err(_) => FetchError::Timeout(timeout),
+        };
+        Err(Cow::Borrowed(match error {
+            FetchError::Connect(_) => "no connection could be made",
+            FetchError::TooLong(_) => "its answer is too long",
+            FetchError::Timeout(_) => "it did not answer in time",
+            _ => "no valid answer came",
+        }))
     }
 }
 

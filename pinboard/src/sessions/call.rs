@@ -77,8 +77,8 @@ impl Call {
         Ok((self.principal, bytes))
     }
 
-    /// The whole body, of at most `limit` bytes. What is longer than [`BODY_LIMIT`] takes one of the permits of `rooms`, so that a
-    /// fleet which registers anew all at once does not take all the memory there is.
+    /// The whole body, of at most `limit` bytes. What is longer than [`BODY_LIMIT`] takes one permit of `rooms` for each MiB, so that
+    /// a fleet which registers anew all at once does not take all the memory there is.
     pub(crate) async fn long_body(
         self,
         registry: &Registry,
@@ -95,7 +95,12 @@ impl Call {
                     return Err(RegistryError::TooLarge(limit));
                 }
                 if bytes.len() + data.len() > BODY_LIMIT && room.is_none() {
-                    room = Some(take_room(registry, rooms).await?);
+                    let length = self
+                        .declared
+                        .and_then(|declared| usize::try_from(declared).ok())
+                        .unwrap_or(limit);
+                    room = Some(take_room(registry, rooms, length).await?);
+                    bytes.reserve(length.saturating_sub(bytes.len()));
                 }
                 bytes.extend_from_slice(&data);
             }
@@ -147,8 +152,10 @@ async fn in_time<T>(
 async fn take_room(
     registry: &Registry,
     rooms: &Arc<Semaphore>,
+    length: usize,
 ) -> Result<OwnedSemaphorePermit, RegistryError> {
-    let room = Arc::clone(rooms).acquire_owned();
+    let permits = u32::try_from(length.div_ceil(BODY_LIMIT)).unwrap_or(u32::MAX);
+    let room = Arc::clone(rooms).acquire_many_owned(permits);
     match registry.domain.timeout(PERMIT_TIME, room).await {
         Ok(Ok(room)) => Ok(room),
         // It is never closed; either way there is none to be had.

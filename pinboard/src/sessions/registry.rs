@@ -69,6 +69,9 @@ impl Registry {
         if let Some(view) = self.known_session(id) {
             return Ok(Some(view));
         }
+        if self.workers.has_ended(id) {
+            return Ok(None);
+        }
         self.workers.refresh_now().await?;
         Ok(self.known_session(id))
     }

@@ -56,7 +56,10 @@ impl Sessions {
                 )
             })
             .collect();
-        if sessions.values().any(Option::is_none) {
+        let unknown = |(id, view): (&SessionId, &Option<_>)| {
+            view.is_none() && !registry.workers.has_ended(id)
+        };
+        if sessions.iter().any(unknown) {
             registry.workers.refresh_now().await?;
             for (id, view) in &mut sessions {
                 *view = registry.known_session(id);

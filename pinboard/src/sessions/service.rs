@@ -8,8 +8,8 @@ use super::survivors::Survivors;
 use super::{Registry, RegistryError};
 use crate::passport::Resolve;
 
-/// How many registrations with long lists of instances are worked on at once.
-const LONG_REGISTRATIONS: usize = 4;
+/// How much of long registrations is worked on at once, in MiB of their bodies; read, they take several times as much.
+const LONG_REGISTRATIONS: usize = 96;
 
 /// What a [`Sessions`] is made of.
 #[derive(Clone)]

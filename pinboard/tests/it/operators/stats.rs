@@ -47,15 +47,12 @@ async fn a_worker_that_does_not_answer_has_an_error_in_its_place() {
         (Script::Long, "its answer is too long"),
         (
             Script::Fixed(500, String::new()),
-            "it answered with an error",
+            "it answered 500 Internal Server Error",
         ),
-        (
-            Script::Fixed(302, String::new()),
-            "it answered with an error",
-        ),
+        (Script::Fixed(302, String::new()), "it answered 302 Found"),
         (
             Script::Fixed(403, String::new()),
-            "it does not know its secret",
+            "it answered 403 Forbidden",
         ),
         (
             Script::Fixed(200, "<html>".to_owned()),

@@ -19,58 +19,56 @@ async fn every_call_says_so_and_works_again_afterwards() {
     let (world, faults) = world.faulty();
     let node = world.node();
     let worker = Worker::new(&world, 1);
-    let session = worker.register(&node).await;
-    world.place(&room("blue"), &session).await;
-    let item = json!({"sessionId": session, "namespace": "/rooms", "id": "blue"});
-    let calls = [
-        ("POST", "/registry/register", WORKER, worker.registration()),
-        ("POST", "/registry/heartbeat", WORKER, quiet_beat(&session)),
-        ("POST", "/registry/heartbeat", WORKER, quiet_beat("another")),
-        ("POST", "/registry/release", WORKER, item),
-        (
-            "POST",
-            "/registry/deregister",
-            WORKER,
-            json!({"sessionId": session}),
-        ),
-        ("GET", "/registry/workers", OPERATOR, json!(null)),
-        ("GET", "/registry/stats", OPERATOR, json!(null)),
-        ("GET", "/registry/overview", OPERATOR, json!(null)),
-        ("GET", "/registry/events", OPERATOR, json!(null)),
-        (
-            "POST",
-            "/registry/drain",
-            OPERATOR,
-            json!({"clientId": "client-1", "deadline": null}),
-        ),
-        (
-            "POST",
-            "/registry/undrain",
-            OPERATOR,
-            json!({"clientId": "client-1"}),
-        ),
-        (
-            "POST",
-            "/registry/wind_down",
-            OPERATOR,
-            json!({"namespace": "/rooms", "id": "blue", "deadline": 5}),
-        ),
-        (
-            "POST",
-            "/registry/wind_down",
-            OPERATOR,
-            json!({"namespace": "/rooms", "deadline": null}),
-        ),
-    ];
     for cut in [CutOff::Refused, CutOff::Silent(Duration::from_secs(2))] {
+        let session = worker.register(&node).await;
+        let item = json!({"sessionId": session, "namespace": "/rooms", "id": "blue"});
+        let calls = [
+            ("POST", "/registry/register", WORKER, worker.registration()),
+            ("POST", "/registry/heartbeat", WORKER, quiet_beat(&session)),
+            ("POST", "/registry/heartbeat", WORKER, quiet_beat("another")),
+            ("POST", "/registry/release", WORKER, item),
+            (
+                "POST",
+                "/registry/deregister",
+                WORKER,
+                json!({"sessionId": session}),
+            ),
+            ("GET", "/registry/workers", OPERATOR, json!(null)),
+            ("GET", "/registry/stats", OPERATOR, json!(null)),
+            ("GET", "/registry/overview", OPERATOR, json!(null)),
+            ("GET", "/registry/events", OPERATOR, json!(null)),
+            (
+                "POST",
+                "/registry/drain",
+                OPERATOR,
+                json!({"clientId": "client-1", "deadline": null}),
+            ),
+            (
+                "POST",
+                "/registry/undrain",
+                OPERATOR,
+                json!({"clientId": "client-1"}),
+            ),
+            (
+                "POST",
+                "/registry/wind_down",
+                OPERATOR,
+                json!({"namespace": "/rooms", "id": "blue", "deadline": 5}),
+            ),
+            (
+                "POST",
+                "/registry/wind_down",
+                OPERATOR,
+                json!({"namespace": "/rooms", "deadline": null}),
+            ),
+        ];
         faults.cut(cut);
-        for (method, path, token, body) in &calls {
+        for (method, path, token, body) in calls {
             let method: Method = method.parse().expect("a method");
             let call = request(method, path, token, body.to_string().into());
             node.send(call).await.refuses(503, AWAY);
         }
         faults.restore();
-        // Its lease may have run out meanwhile.
         let session = worker.register(&node).await;
         heartbeat(&node, quiet_beat(&session)).await.ok();
     }
