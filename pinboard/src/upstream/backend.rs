@@ -34,6 +34,33 @@ pub struct BackendOptions {
 ///
 /// Each lane has idle connections of its own, so that a connection is polled by one thread all its life. Dropping a
 /// backend closes the idle ones; responses that are under way go on to their end.
+///
+/// ```no_run
+/// use bytes::Bytes;
+/// use http_body_util::{BodyExt as _, Full};
+/// use pinboard::upstream::{Backend, BackendOptions, Framing, RequestHead};
+/// use pinned_domain::Domain;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let backend = Backend::new(BackendOptions {
+///     url: "http://worker.example:8000/".parse()?,
+///     addresses: vec![([10, 0, 0, 7], 8000).into()],
+///     lanes: 2,
+///     domain: Domain::real(),
+/// });
+/// let head = RequestHead {
+///     bytes: b"POST /rooms/blue/say HTTP/1.1\r\nhost: rooms.example\r\n".to_vec(),
+///     framing: Framing::Length(5),
+///     expect_continue: false,
+///     no_response_body: false,
+///     upgrade: None,
+///     accepts_trailers: false,
+/// };
+/// let reply = backend.send(0, head, Full::new(Bytes::from_static(b"hello"))).await?;
+/// println!("{}: {:?}", reply.status, reply.body.collect().await?.to_bytes());
+/// # Ok(()) }
+/// ```
 pub struct Backend {
     options: BackendOptions,
     connector: Connector,
