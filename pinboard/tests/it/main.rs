@@ -11,5 +11,6 @@ mod scanner;
 mod server;
 mod sessions;
 mod store;
+mod testing;
 mod upstream;
 mod workers;
