@@ -83,6 +83,11 @@ impl RegistryError {
         matches!(self, Self::Unavailable(_) | Self::Store(_)).then_some(SOON)
     }
 
+    /// The store does not answer, and has not even said so.
+    pub(crate) fn store_away() -> Self {
+        Self::Unavailable("the registry store does not answer".to_owned())
+    }
+
     /// A body that is malformed at `place`.
     pub(crate) fn malformed(place: impl std::fmt::Display, reason: impl std::fmt::Display) -> Self {
         Self::Malformed(format!("{place}: {reason}"))
@@ -100,7 +105,7 @@ impl RegistryError {
 
 impl From<NotRefreshed> for RegistryError {
     fn from(_: NotRefreshed) -> Self {
-        Self::Unavailable("the registry store does not answer".to_owned())
+        Self::store_away()
     }
 }
 

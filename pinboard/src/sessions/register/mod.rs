@@ -24,6 +24,9 @@ use crate::store::{
 /// How long the proof of the URL may take, all in all (P2.3).
 const PROOF_TIME: Duration = Duration::from_secs(5);
 
+/// How long all that comes after it may take. Its client has gone by then; what is given up here the next try makes good.
+const BEGIN_TIME: Duration = Duration::from_secs(60);
+
 impl Sessions {
     /// Begins a session for a worker whose URL proves to be its own (P2.1 to P2.5).
     ///
@@ -82,7 +85,10 @@ impl Sessions {
         let sessions = Arc::clone(self);
         let begun = self.registry.domain.spawn(async move {
             let _room = room;
-            sessions.begin(given, addresses).await
+            let domain = sessions.registry.domain.clone();
+            let begin = sessions.begin(given, addresses);
+            let begun = domain.timeout(BEGIN_TIME, begin).await;
+            begun.unwrap_or_else(|_| Err(RegistryError::store_away()))
         });
         begun.await.unwrap_or_else(|error| Err(task_failed(&error)))
     }

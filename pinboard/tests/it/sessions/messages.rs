@@ -80,7 +80,7 @@ async fn a_deadline_that_has_passed_is_told_as_nothing_left() {
 
 #[tokio::test(start_paused = true)]
 async fn more_messages_than_one_heartbeat_can_confirm_come_in_turns() {
-    const IDS: usize = 120_000;
+    const IDS: usize = 110_000;
     let world = World::new().await;
     let node = world.node();
     let session = Worker::new(&world, 1).register(&node).await;

@@ -13,3 +13,5 @@ mod reclaim;
 mod register;
 mod release;
 pub(crate) mod rig;
+mod store_away;
+mod wire;

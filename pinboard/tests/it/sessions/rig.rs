@@ -14,7 +14,7 @@ use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use pinboard::events::Events;
 use pinboard::operators::{
-    Figures, NodeFigures, NodeState, Operators, OperatorsOptions, Readiness,
+    Connections, Figures, NodeFigures, NodeState, Operators, OperatorsOptions, Readiness,
 };
 use pinboard::passport::{Passport, Resolve};
 use pinboard::sessions::{Registry, Sessions, SessionsOptions};
@@ -23,6 +23,7 @@ use pinboard::store::{
     Claim, Claimed, Event, Expected, MemoryStore, PlacementKey, RegistryStore, Row, SessionId,
     StoreOptions,
 };
+use pinboard::testing::{FaultyStore, StoreFaults};
 use pinboard::upstream::{Fetch, FetchError, Fetched, Fetcher};
 use pinboard::workers::Workers;
 use pinned_domain::Domain;
@@ -91,6 +92,14 @@ impl World {
         Self::over(store, domain)
     }
 
+    /// The same world through a way to its store that can fail.
+    pub(crate) fn faulty(&self) -> (Self, StoreFaults) {
+        let (store, faults) = FaultyStore::new(Arc::clone(&self.store), self.domain.clone());
+        let mut world = self.clone();
+        world.store = Arc::new(store);
+        (world, faults)
+    }
+
     /// Over another store.
     pub(crate) fn over(store: Arc<dyn RegistryStore>, domain: Domain) -> Self {
         Self {
@@ -127,26 +136,7 @@ impl World {
             settings: Arc::new(settings),
             domain: self.domain.clone(),
         };
-        let sessions = Sessions::new(SessionsOptions {
-            registry: registry.clone(),
-            resolver: Arc::clone(&self.names) as _,
-        });
-        let readiness = Readiness::default();
-        readiness.enter(NodeState::Serving);
-        let operators = Operators::new(OperatorsOptions {
-            registry: registry.clone(),
-            figures: Arc::new(FixedFigures),
-            render_metrics: Arc::new(|| "pinboard_workers 1\n".to_owned()),
-            readiness: readiness.clone(),
-            leases: vec!["sweeper"],
-        });
-        Node {
-            router: pinboard::sessions::router(Arc::clone(&sessions))
-                .merge(pinboard::operators::router(operators)),
-            registry,
-            sessions,
-            readiness,
-        }
+        Node::over(registry, Arc::clone(&self.names) as _)
     }
 
     /// Places an id.
@@ -197,17 +187,40 @@ struct FixedFigures;
 
 impl Figures for FixedFigures {
     fn figures(&self) -> NodeFigures {
-        let mut figures = NodeFigures::default();
-        figures.resolutions = BTreeMap::from([("cached".to_owned(), 12)]);
-        figures.connections.now = 3;
-        figures.connections.total = 40;
-        figures
+        NodeFigures {
+            resolutions: BTreeMap::from([("cached".to_owned(), 12)]),
+            connections: Connections { now: 3, total: 40 },
+            ..NodeFigures::default()
+        }
     }
 }
 
 // ===== impl Node =====
 
 impl Node {
+    pub(crate) fn over(registry: Registry, resolver: Arc<dyn Resolve>) -> Self {
+        let sessions = Sessions::new(SessionsOptions {
+            registry: registry.clone(),
+            resolver,
+        });
+        let readiness = Readiness::default();
+        readiness.enter(NodeState::Serving);
+        let operators = Operators::new(OperatorsOptions {
+            registry: registry.clone(),
+            figures: Arc::new(FixedFigures),
+            render_metrics: Arc::new(|| "pinboard_workers 1\n".to_owned()),
+            readiness: readiness.clone(),
+            leases: vec!["sweeper"],
+        });
+        Node {
+            router: pinboard::sessions::router(Arc::clone(&sessions))
+                .merge(pinboard::operators::router(operators)),
+            registry,
+            sessions,
+            readiness,
+        }
+    }
+
     pub(crate) async fn get(&self, path: &str, token: &str) -> Answer {
         self.send(request(Method::GET, path, token, Body::empty()))
             .await
