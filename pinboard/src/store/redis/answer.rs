@@ -41,7 +41,9 @@ impl Answer {
 }
 
 pub(super) fn read<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
-    redis::from_redis_value(value).map_err(|error| unexpected(&error))
+    // The error of the client library shows the value, which may have a secret in it.
+    redis::from_redis_value(value)
+        .map_err(|_| unexpected(&format!("{} was due", std::any::type_name::<T>())))
 }
 
 /// The one part of an answer to one command.

@@ -7,7 +7,7 @@ use redis::cmd;
 use super::RedisStore;
 use super::answer::only;
 use super::keys::Place;
-use super::router::{Call, Request};
+use super::request::{Call, Request};
 use super::scripts::{BOOT, SELFTEST};
 use crate::store::StoreError;
 

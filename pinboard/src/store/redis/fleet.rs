@@ -8,7 +8,7 @@ use super::RedisStore;
 use super::answer::only;
 use super::error::unexpected;
 use super::keys::Place;
-use super::router::{Call, Request};
+use super::request::{Call, Request};
 use super::scripts::{APPEND, LEAD, Script};
 use super::sessions::{from_json, json};
 use crate::store::{Event, EventPage, StoreError};
@@ -76,7 +76,7 @@ impl RedisStore {
     ) -> Result<bool, StoreError> {
         let call = lease_call(name)
             .arg(node)
-            .number(super::router::millis(ttl).max(1));
+            .number(super::request::millis(ttl).max(1));
         let answers = self.router.one(call.at(Place::Fleet)).await?;
         Ok(only::<u64>(answers)? == 1)
     }

@@ -10,9 +10,9 @@
 //! # Keys
 //!
 //! All begin with `pinboard:`, then the hash tag. What comes from outside is percent-encoded, with the colon, the percent
-//! sign, braces, whitespace and all that is not ASCII; so it stays in its place. A *member* is `<env>:<ns>:<id>`; a *namespace* is
-//! `<env>:<ns>`; the env of single mode is `*`. Times are milliseconds since the Unix epoch by the server's clock, and
-//! epochs are decimal.
+//! sign, braces, whitespace and all that is not ASCII; so it stays in its place. A *member* is `<env>:<ns>:<id>`; a
+//! *namespace* is `<env>:<ns>`; the env of single mode is `*`. Times are milliseconds since the Unix epoch by the server's
+//! clock, and epochs are decimal.
 //!
 //! | In each shard | Type | What |
 //! |---|---|---|
@@ -52,34 +52,41 @@
 //! # Lives of the data
 //!
 //! A server that was restarted, failed over to, or restored from a copy may lack what was last written. Every script is
-//! given the run id that its connection has seen, and compares it with the boot mark of its slot; when they differ, or there is no mark, it
-//! begins a new *generation*: all sessions of earlier ones are dead, and nothing new is placed until the quarantine ends
-//! (P4.4). Rows stay, and name whom they named. Until the quarantine ends they are given to nobody but their holder's next session:
-//! the holder may be alive, and has not had its chance to say so. Generations and epochs never fall, as long as the clock does
-//! not: they are no lower than the time.
+//! given the run id that its connection has seen, and compares it with the boot mark of its slot. When they differ, or
+//! there is no mark, it begins a new *generation*: all sessions of earlier ones are dead, and nothing new is placed until
+//! the quarantine ends (P4.4). Rows stay, and name whom they named. Until the quarantine ends they are given to nobody but
+//! their holder's next session: the holder may be alive, and has not had its chance to say so. In a cluster a slot begins a
+//! new generation as well when another server gets it, by a failover or by an operator who moves it.
+//!
+//! Generations and epochs never fall, as long as the clock does not: they are no lower than the time.
 //!
 //! # Epochs
 //!
-//! A new epoch is above that of the row, above [`Claim::above`](crate::store::Claim::above), above every epoch of a row that has gone from its shard, and no lower than the
-//! time in milliseconds. So an id needs no memory of its own once nobody holds it.
+//! A new epoch is above that of the row, above [`Claim::above`](crate::store::Claim::above), above every epoch of a row that
+//! has gone from its shard, and no lower than the time in milliseconds. So an id needs no memory of its own once nobody
+//! holds it, and no counter runs ahead of the clock because many ids are placed.
 //!
 //! # What nodes remember
 //!
-//! Rows are read in a way that has the server tell when they change (client-side caching, opted in to for rows alone). What a
-//! connection has read is forgotten when it is lost. A server keeps count of `tracking-table-max-keys` keys (a million by
+//! Rows are read in a way that has the server tell when they change (client-side caching, opted in to for rows alone). What
+//! a connection has read is forgotten when it is lost. A server keeps count of `tracking-table-max-keys` keys (a million by
 //! default); with more ids in use it forgets some, and tells.
 
 mod answer;
+mod batches;
 mod boot;
 mod error;
 mod fleet;
 mod invalidations;
+mod keeper;
 mod keys;
 mod link;
+mod lists;
 mod node;
 mod orders;
 mod owners;
 mod placements;
+mod request;
 mod router;
 mod rows;
 mod scripts;

@@ -6,7 +6,7 @@ use super::RedisStore;
 use super::answer::only;
 use super::error::unexpected;
 use super::keys::{Member, Place};
-use super::router::Call;
+use super::request::Call;
 use super::scripts::{CLIENT, DRAIN, QUEUE};
 use super::sessions::{from_json, with_messages};
 use crate::store::{ClientRecord, Drain, MessageBody, SessionId, StoreError};

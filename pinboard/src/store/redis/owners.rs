@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::{Pipeline, Value};
@@ -18,6 +17,8 @@ use super::url::Address;
 pub(super) struct Owners {
     nodes: HashMap<Address, Arc<Node>>,
     of: HashMap<Place, Address>,
+    /// Why nothing has been found out yet.
+    trouble: Option<Failure>,
 }
 
 /// Finds out which server has which place.
@@ -37,6 +38,17 @@ pub(super) enum Topology {
 impl Owners {
     pub(super) fn of(&self, place: Place) -> Option<&Arc<Node>> {
         self.nodes.get(self.of.get(&place)?)
+    }
+
+    /// Why nobody is known to have a place.
+    pub(super) fn trouble(&self) -> Failure {
+        self.trouble.clone().unwrap_or_else(|| {
+            let nobody = Address {
+                host: "nowhere".to_owned(),
+                port: 0,
+            };
+            Failure::away(&nobody, "no server is known to have the hash slot")
+        })
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
@@ -76,8 +88,17 @@ impl Topology {
             Self::Cluster { seeds, slots } => {
                 let before = owners.borrow().clone();
                 match find(around, shards, seeds, slots, &before).await {
-                    Some(of) => of,
-                    None => return,
+                    Ok(of) => of,
+                    Err(why) => {
+                        if before.of.is_empty() {
+                            let trouble = Some(why);
+                            owners.send_replace(Arc::new(Owners {
+                                trouble,
+                                ..Owners::default()
+                            }));
+                        }
+                        return;
+                    }
                 }
             }
         };
@@ -96,7 +117,11 @@ impl Topology {
             }
         }
         let moved = !before.of.is_empty();
-        owners.send_replace(Arc::new(Owners { nodes, of }));
+        owners.send_replace(Arc::new(Owners {
+            nodes,
+            of,
+            trouble: None,
+        }));
         if moved {
             tracing::info!(target: "pinboard::store", "hash slots of Redis have moved");
             // What was read of them is watched where they were.
@@ -112,11 +137,12 @@ async fn find(
     seeds: &[Address],
     slots: &Mutex<HashMap<Place, u16>>,
     before: &Owners,
-) -> Option<HashMap<Place, Address>> {
+) -> Result<HashMap<Place, Address>, Failure> {
     let (up, down): (Vec<_>, Vec<_>) = before.nodes().partition(|node| node.is_up());
     let known = up.into_iter().chain(down).map(|node| &node.address);
     let mut asked = Vec::new();
-    let mut best: Option<HashMap<Place, Address>> = None;
+    let mut best: HashMap<Place, Address> = HashMap::new();
+    let mut trouble: Option<Failure> = None;
     for address in known.chain(seeds) {
         if asked.contains(&address) {
             continue;
@@ -124,25 +150,33 @@ async fn find(
         asked.push(address);
         let limit = CONNECT + ANSWER;
         let answer = ask(around, address, shards, slots);
-        match around.dialer.domain.timeout(limit, answer).await {
+        let why = match around.dialer.domain.timeout(limit, answer).await {
             Ok(Ok(of)) if Place::all(shards).all(|place| of.contains_key(&place)) => {
-                return Some(of);
+                return Ok(of);
             }
             // One that was cut off from the others may know less than the next.
             Ok(Ok(of)) => {
-                if best.as_ref().is_none_or(|best| best.len() < of.len()) {
-                    best = Some(of);
+                if best.len() < of.len() {
+                    best = of;
                 }
+                continue;
             }
-            Ok(Err(why)) => {
-                tracing::debug!(target: "pinboard::store", error = %why, "cannot learn where hash slots are");
-            }
-            Err(_) => {
-                tracing::debug!(target: "pinboard::store", redis = %address, "no answer to where hash slots are");
-            }
+            Ok(Err(why)) => why,
+            Err(_) => Failure::timed_out(address),
+        };
+        tracing::debug!(target: "pinboard::store", error = %why, "cannot learn where hash slots are");
+        // One that may come back is worth waiting for, whatever the others are.
+        if trouble
+            .as_ref()
+            .is_none_or(|trouble| !trouble.is_transient())
+        {
+            trouble = Some(why);
         }
     }
-    best.filter(|of| !of.is_empty())
+    match trouble {
+        Some(why) if best.is_empty() => Err(why),
+        _ => Ok(best),
+    }
 }
 
 async fn ask(
@@ -164,6 +198,12 @@ async fn ask(
     }
     let mut answers = around.dialer.ask(address, &commands).await?.into_iter();
     let ranges = match answers.next() {
+        Some(Value::ServerError(error)) if error.code() == "ERR" => {
+            return Err(Failure::unfit(
+                address,
+                "it is not part of a cluster: use redis:// or rediss://",
+            ));
+        }
         Some(Value::ServerError(error)) => return Err(Failure::of_answer(address, &error)),
         answer => answer.and_then(|answer| ranges(answer, address)),
     }
@@ -232,11 +272,6 @@ fn number(value: Value) -> Option<u16> {
     let number: i64 = redis::from_redis_value(value).ok()?;
     u16::try_from(number).ok()
 }
-
-/// How long owners that are all there are taken to stay.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// The pause between two looks while an owner is not there.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// `PING`, to each server.
 pub(super) fn ping() -> Pipeline {

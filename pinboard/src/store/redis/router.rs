@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use pinned_domain::{Domain, TaskHandle};
-use redis::{Cmd, Pipeline, Value};
+use redis::{Pipeline, Value};
 use tokio::sync::{Notify, watch};
 
 use super::error::Failure;
 use super::invalidations::Invalidations;
+use super::keeper::Keeper;
 use super::keys::Place;
 use super::link::{Dialer, Link};
 use super::node::{Node, Surroundings};
-use super::owners::{LOOK_AGAIN, LOOK_EVERY, Owners, Topology, ping};
-use super::scripts::{BOOT, Script};
+use super::owners::{Owners, Topology, ping};
+use super::request::{Request, millis};
 use super::url::{Address, RedisUrl};
 use crate::store::{StoreError, StoreOptions};
 
@@ -23,42 +24,12 @@ const ATTEMPTS: usize = 4;
 /// How long a request waits for news of where its place has moved.
 const MOVING: Duration = Duration::from_secs(1);
 
-/// Commands of one place. They are sent one after the other, with nothing of this node in between.
-pub(super) struct Request {
-    place: Place,
-    commands: Vec<Command>,
-}
-
-enum Command {
-    Script {
-        script: &'static Script,
-        keys: Vec<String>,
-        arguments: Vec<Vec<u8>>,
-    },
-    Plain(Cmd),
-}
-
-/// What a script is called with.
-pub(super) struct Call {
-    script: &'static Script,
-    keys: Vec<String>,
-    arguments: Vec<Vec<u8>>,
-}
-
 /// Sends requests to the servers that have their places.
 pub(super) struct Router {
     around: Arc<Surroundings>,
     options: StoreOptions,
     owners: watch::Receiver<Arc<Owners>>,
     keeper: TaskHandle<()>,
-}
-
-/// Knows the owners anew whenever something has happened to them, and marks what has begun a new life.
-struct Keeper {
-    around: Arc<Surroundings>,
-    options: StoreOptions,
-    topology: Topology,
-    owners: watch::Sender<Arc<Owners>>,
 }
 
 /// What came of one attempt at a request.
@@ -75,107 +46,6 @@ enum Again {
     Moved,
     /// The server does not have the script.
     NoScript,
-}
-
-// ===== impl Call =====
-
-impl Call {
-    /// A call of `script`, with the keys that all scripts of `place` are given.
-    pub(super) fn new(place: Place, script: &'static Script) -> Self {
-        Self::with_keys(script, place.keys())
-    }
-
-    pub(super) fn with_keys(script: &'static Script, keys: Vec<String>) -> Self {
-        Self {
-            script,
-            keys,
-            arguments: Vec::new(),
-        }
-    }
-
-    pub(super) fn key(mut self, key: String) -> Self {
-        self.keys.push(key);
-        self
-    }
-
-    pub(super) fn keys(mut self, keys: impl IntoIterator<Item = String>) -> Self {
-        self.keys.extend(keys);
-        self
-    }
-
-    pub(super) fn arg(mut self, argument: impl AsRef<[u8]>) -> Self {
-        self.arguments.push(argument.as_ref().to_vec());
-        self
-    }
-
-    pub(super) fn number(self, argument: impl std::fmt::Display) -> Self {
-        self.arg(argument.to_string())
-    }
-
-    pub(super) fn millis(self, duration: Duration) -> Self {
-        self.number(millis(duration))
-    }
-
-    pub(super) fn at(self, place: Place) -> Request {
-        Request::new(place).call(self)
-    }
-}
-
-/// Whole milliseconds, rounded up: what was asked to last does. At most a century, so that no time overflows.
-pub(super) fn millis(duration: Duration) -> u64 {
-    const CENTURY: u64 = 1_000 * 86_400 * 365 * 100;
-    let whole = u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-    whole.min(CENTURY)
-}
-
-// ===== impl Request =====
-
-impl Request {
-    pub(super) fn new(place: Place) -> Self {
-        Self {
-            place,
-            commands: Vec::new(),
-        }
-    }
-
-    pub(super) fn call(mut self, call: Call) -> Self {
-        self.commands.push(Command::Script {
-            script: call.script,
-            keys: call.keys,
-            arguments: call.arguments,
-        });
-        self
-    }
-
-    pub(super) fn plain(mut self, command: Cmd) -> Self {
-        self.commands.push(Command::Plain(command));
-        self
-    }
-
-    fn write(&self, run_id: &str, quarantine: u64, whole_scripts: bool, into: &mut Pipeline) {
-        for command in &self.commands {
-            match command {
-                Command::Script {
-                    script,
-                    keys,
-                    arguments,
-                } => {
-                    let mut call = Cmd::new();
-                    if whole_scripts {
-                        call.arg("EVAL").arg(&script.source);
-                    } else {
-                        call.arg("EVALSHA").arg(&script.sha);
-                    }
-                    call.arg(keys.len()).arg(keys);
-                    call.arg(run_id).arg(quarantine).arg(arguments);
-                    into.add_command(call);
-                }
-                Command::Plain(command) => {
-                    into.add_command(command.clone());
-                }
-            }
-        }
-    }
 }
 
 // ===== impl Router =====
@@ -304,7 +174,7 @@ impl Router {
         let mut of_nodes: Vec<(&Arc<Node>, Vec<usize>)> = Vec::new();
         for &n in pending {
             let Some(node) = owners.of(requests[n].place) else {
-                outcomes.push((n, Outcome::Again(Again::Moved, self.nobody())));
+                outcomes.push((n, Outcome::Again(Again::Moved, owners.trouble())));
                 continue;
             };
             match of_nodes
@@ -353,8 +223,8 @@ impl Router {
         let mut answers = answers.into_iter();
         let mut outcomes = Vec::with_capacity(some.len());
         for &n in some {
-            let own: Vec<_> = answers.by_ref().take(requests[n].commands.len()).collect();
-            let outcome = if own.len() < requests[n].commands.len() {
+            let own: Vec<_> = answers.by_ref().take(requests[n].len()).collect();
+            let outcome = if own.len() < requests[n].len() {
                 Outcome::Failed(Failure::away(&node.address, "an answer is missing"))
             } else {
                 judge(&node.address, &link, own)
@@ -379,7 +249,7 @@ impl Router {
             Place::all(self.options.shards).find(|&place| owners.of(place).is_none())
         {
             tracing::debug!(target: "pinboard::store", place = %lost, "nobody has it");
-            return Err(self.nobody().into());
+            return Err(owners.trouble().into());
         }
         let pings = owners.nodes().map(|node| async {
             let link = node.link().await?;
@@ -393,14 +263,6 @@ impl Router {
             pong?;
         }
         Ok(())
-    }
-
-    fn nobody(&self) -> Failure {
-        let address = Address {
-            host: "cluster".to_owned(),
-            port: 0,
-        };
-        Failure::away(&address, "no server is known to have the hash slot")
     }
 }
 
@@ -429,60 +291,5 @@ fn judge(address: &Address, link: &Link, answers: Vec<Value>) -> Outcome {
             Outcome::Failed(why)
         }
         _ => Outcome::Failed(why),
-    }
-}
-
-// ===== impl Keeper =====
-
-impl Keeper {
-    async fn run(self) {
-        let shards = self.options.shards;
-        loop {
-            self.topology
-                .refresh(&self.around, shards, &self.owners)
-                .await;
-            self.mark().await;
-            let well = self.owners.borrow().are_up(Place::all(shards));
-            let pause = if well || !self.topology.is_cluster() {
-                LOOK_EVERY
-            } else {
-                LOOK_AGAIN
-            };
-            let _ = self
-                .around
-                .dialer
-                .domain
-                .timeout(pause, self.around.stirred.notified())
-                .await;
-        }
-    }
-
-    /// Has every place that is there look at its boot mark: a server that has lost what it knew is found out although nobody
-    /// asks anything of it. What is not there, or does not answer, is looked at when it comes.
-    async fn mark(&self) {
-        let owners = self.owners.borrow().clone();
-        let marks = owners
-            .nodes()
-            .filter(|node| node.is_up())
-            .map(|node| async {
-                let link = node.link().await.ok()?;
-                let mut commands = redis::pipe();
-                for place in Place::all(self.options.shards) {
-                    if owners
-                        .of(place)
-                        .is_some_and(|owner| Arc::ptr_eq(owner, node))
-                    {
-                        let boot = Call::with_keys(&BOOT, vec![place.key("boot")]).number(0);
-                        boot.at(place).write(
-                            &link.run_id,
-                            millis(self.options.quarantine),
-                            false,
-                            &mut commands,
-                        );
-                    }
-                }
-                node.send(&link, &commands).await.ok()
-            });
-        join_all(marks).await;
     }
 }

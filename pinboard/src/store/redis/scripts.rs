@@ -51,7 +51,7 @@ scripts! {
     SWEEP = ALWAYS, ["prelude", "shard", "sweep"];
 
     PEEK = ALWAYS, ["prelude", "fleet", "peek"];
-    REGISTER = GROWS, ["prelude", "fleet", "register"];
+    REGISTER = ALWAYS, ["prelude", "fleet", "register"];
     HEARTBEAT = ALWAYS, ["prelude", "fleet", "heartbeat"];
     FINISH = ALWAYS, ["prelude", "fleet", "finish"];
     SINCE = ALWAYS, ["prelude", "fleet", "since"];
@@ -60,5 +60,5 @@ scripts! {
     QUEUE = GROWS, ["prelude", "fleet", "queue"];
     TIDY = ALWAYS, ["prelude", "fleet", "tidy"];
     APPEND = GROWS, ["prelude", "append"];
-    LEAD = GROWS, ["prelude", "lead"];
+    LEAD = ALWAYS, ["prelude", "lead"];
 }

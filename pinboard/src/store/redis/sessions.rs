@@ -11,7 +11,7 @@ use super::answer::{Answer, only};
 use super::error::unexpected;
 use super::keys::{self, Place};
 use super::orders;
-use super::router::{Call, Request};
+use super::request::{Call, Request};
 use super::scripts::{BEGIN, END, FINISH, HEARTBEAT, PEEK, REGISTER, RENEW, SINCE};
 use crate::store::{
     ClientRecord, EndMode, Heartbeat, HeartbeatOutcome, NewSession, QueuedMessage, Registered,
@@ -38,7 +38,7 @@ impl RedisStore {
         let answers = self.router.one(peek.at(Place::Fleet)).await?;
         let (now, earlier): (u64, Option<String>) = only(answers)?;
         let earlier = earlier.filter(|earlier| *earlier != id.as_str());
-        let expires = now + super::router::millis(self.options.lease_ttl);
+        let expires = now + super::request::millis(self.options.lease_ttl);
 
         self.begin_in_shards(&id, &record.client_id, earlier.as_deref())
             .await?;

@@ -25,7 +25,7 @@ const ROUND_TRIP: &str = "pinboard_store_round_trip_seconds";
 /// [`StoreError::Unavailable`] at once, but for the first half second, in which it waits. No operation waits for longer than a
 /// few seconds.
 ///
-/// The [module](super) says how the data is laid out.
+/// How the data is laid out is said in the source, at the module `store::redis`.
 pub struct RedisStore {
     pub(super) router: Router,
     pub(super) options: StoreOptions,
@@ -33,7 +33,8 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// A store at `url`. This does not wait for a connection; [`prepare`](RegistryStore::prepare) does.
+    /// A store at `url`, for the runtime that this is called in. It does not wait for a connection;
+    /// [`prepare`](RegistryStore::prepare) does.
     ///
     /// # Errors
     ///

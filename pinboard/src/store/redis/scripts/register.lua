@@ -5,10 +5,15 @@
 -- ARGV[9]  for how many ms a client is remembered         ARGV[10..]  what it serves, '<env>:<ns>' each
 
 local session, client = ARGV[3], ARGV[4]
+-- A register that is repeated after its session has ended comes too late to change anything.
+local state, known = standing(session)
+if known and state ~= 'l' then
+  return { false, drain(client) }
+end
 local earlier = redis.call('HGET', KEYS[12], client)
 if earlier then
-  local state, expires, beat, whose = standing(earlier)
-  if earlier == session or not state then
+  local still, expires, beat, whose = standing(earlier)
+  if earlier == session or not still then
     earlier = false
   else
     enroll(earlier, expires, 'e', beat, whose)

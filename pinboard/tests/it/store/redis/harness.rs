@@ -10,7 +10,7 @@ use pinboard::testing::conformance::{RegistryFleet, RegistryHarness};
 use pinned_domain::Domain;
 use pinned_testing::{RedisCluster, RedisServer};
 
-use super::open;
+use super::support::open;
 
 /// What the fleets of the suite stand on, one after the other.
 #[derive(Clone)]
