@@ -43,13 +43,30 @@ fn collect(value: &Value, depth: usize, lines: &mut Vec<(String, String)>) {
             Value::Array(items) => {
                 lines.push((name, String::new()));
                 for item in items {
-                    collect(item, depth + 1, lines);
+                    match of_namespace(item, depth + 1) {
+                        Some(line) => lines.push(line),
+                        None => collect(item, depth + 1, lines),
+                    }
                 }
             }
             other if is_moment(label) => lines.push((name, moment(other))),
             other => lines.push((name, scalar(other))),
         }
     }
+}
+
+/// What is counted of one namespace, on one line; `None` when an item is something else.
+fn of_namespace(item: &Value, depth: usize) -> Option<(String, String)> {
+    let namespace = item.get("namespace")?.as_str()?;
+    let count = item.get("instances")?.as_u64()?;
+    let env = item.get("env").and_then(Value::as_str);
+    // Everything is in the same one, in single mode.
+    let env = match env.filter(|env| *env != "*") {
+        Some(env) => format!(" in {env}"),
+        None => String::new(),
+    };
+    let name = super::table::plain(&format!("{namespace}{env}"));
+    Some((format!("{}{name}", "  ".repeat(depth)), count.to_string()))
 }
 
 /// Whether a member tells a moment, in milliseconds since the Unix epoch.
@@ -103,6 +120,10 @@ mod tests {
             "workers": 2,
             "placementQuarantine": { "active": false, "until": null },
             "instances": { "/counters": 7, "/a\x1b[0m": 1 },
+            "namespaces": [
+                {"namespace": "/a", "env": "*", "instances": 3},
+                {"namespace": "/b", "env": "staging", "instances": 0},
+            ],
             "resolutions": {},
             "nodes": ["a", "b"],
             "pingMs": 0.05502,
@@ -112,6 +133,9 @@ mod tests {
             "instances",
             "  /a\u{fffd}[0m              1",
             "  /counters           7",
+            "namespaces",
+            "  /a                  3",
+            "  /b in staging       0",
             "nodes                 a, b",
             "ping ms               0.055",
             "placement quarantine",

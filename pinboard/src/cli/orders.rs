@@ -50,6 +50,7 @@ pub(super) async fn wind_down(node: &Node, order: WindDownOrder) -> Result<Answe
     };
     let within = match order.deadline.0 {
         None => "it may stay".to_owned(),
+        Some(Duration::ZERO) => "it has one lease time to let go".to_owned(),
         Some(left) => format!(
             "it has {} (no less than one lease time) to let go",
             duration(left)
@@ -58,8 +59,9 @@ pub(super) async fn wind_down(node: &Node, order: WindDownOrder) -> Result<Answe
     let text = match answer.get("queued") {
         Some(Value::Bool(true)) => format!("told the holder of {what}: {within}\n"),
         Some(Value::Number(ids)) if ids.as_u64() != Some(0) => {
+            let what = if ids.as_u64() == Some(1) { "id" } else { "ids" };
             format!(
-                "told the holders of {ids} ids of {}: {within}\n",
+                "told the holders of {ids} {what} of {}: {within}\n",
                 order.namespace
             )
         }

@@ -10,6 +10,7 @@ use hyper::upgrade::OnUpgrade;
 use pinned_domain::Domain;
 use pinned_wire::attestation::Account;
 
+use super::Client;
 use super::answer::Failure;
 use super::body::AnswerBody;
 use super::cluster_call::{Call, CallError, CallHeaders};
@@ -21,7 +22,6 @@ use super::refusal::{Verdict, verdict};
 use super::replay::Replay;
 use super::target::Target;
 use super::tunnel::Tunnel;
-use super::Client;
 use crate::passport::Passport;
 use crate::placement::{NotPlaced, Placed, Placement};
 use crate::store::PlacementKey;
@@ -31,8 +31,11 @@ use crate::workers::Workers;
 /// How often a request is placed again when it was not run (P5.9).
 const MOST_MOVES: u32 = 3;
 
-/// How old the list of sessions may be when a session calls that is not in it.
+/// How old the list of sessions may be when a session calls that is not in it. Strangers can say so as often as they like.
 const READ_ANEW: Duration = Duration::from_millis(100);
+
+/// The same when one that is in it cannot be reached. It is read once for all who find it so.
+const READ_AT_ONCE: Duration = Duration::from_millis(10);
 
 /// The most headers of a request; the parser of HTTP/1.1 takes no more either.
 const MOST_HEADERS: usize = 100;
@@ -97,7 +100,11 @@ impl Proxy {
         handled
     }
 
-    async fn forward(&self, client: &Client, mut request: Request<Incoming>) -> Result<Handled, Failure> {
+    async fn forward(
+        &self,
+        client: &Client,
+        mut request: Request<Incoming>,
+    ) -> Result<Handled, Failure> {
         // Before the parts are borrowed; nearly no request has it.
         let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
         let (parts, body) = request.into_parts();
@@ -119,7 +126,9 @@ impl Proxy {
             keep_trailer: framing == Framing::Chunked,
             ..RequestRules::default()
         };
-        let sender = self.identify(&target, &parts, is_websocket, &mut rules).await?;
+        let sender = self
+            .identify(&target, &parts, is_websocket, &mut rules)
+            .await?;
         let placed = self.find(&target).await?;
 
         let asked = Asked {
@@ -131,7 +140,9 @@ impl Proxy {
             upgrade,
             rules,
         };
-        let reply = self.ask(client, &asked, &sender, placed, Replay::new(body)).await?;
+        let reply = self
+            .ask(client, &asked, &sender, placed, Replay::new(body))
+            .await?;
         let tunnel = match (reply.upgraded, on_upgrade) {
             (Some(worker), Some(on_upgrade)) => Some(Tunnel::new(
                 on_upgrade,
@@ -165,7 +176,10 @@ impl Proxy {
             // The worker vouches for its instances; the rules of namespaces are for those from outside.
             return Ok(Sender::Instance(self.verify(call).await?));
         }
-        let admitted = self.passport.admit(target.ns, &parts.headers, is_websocket).await?;
+        let admitted = self
+            .passport
+            .admit(target.ns, &parts.headers, is_websocket)
+            .await?;
         rules.strip_authorization = admitted.strip_authorization;
         rules.strip_bearer_subprotocol = admitted.strip_bearer_subprotocol;
         Ok(match admitted.account {
@@ -179,8 +193,7 @@ impl Proxy {
         let session = call.session();
         let mut worker = self.workers.get(&session);
         if worker.is_none() && !self.workers.has_ended(&session) {
-            // It may have registered a moment ago, on another node. Strangers may say so as often as they like, and share one
-            // reading.
+            // It may have registered a moment ago, on another node.
             let _ = self.workers.refresh_if_older(READ_ANEW).await;
             worker = self.workers.get(&session);
         }
@@ -218,7 +231,11 @@ impl Proxy {
         let reply = loop {
             let token = sender.token(&placed);
             let head = asked.head(&placed, token.as_ref().map_or(Token::Anonymous, Token::Of));
-            let sent = placed.worker.backend.send(client.lane(), head, replay.upload()).await;
+            let sent = placed
+                .worker
+                .backend
+                .send(client.lane(), head, replay.upload())
+                .await;
             let may_move = moves < MOST_MOVES && replay.is_whole();
             let next = match sent {
                 Ok(reply) => {
@@ -287,6 +304,8 @@ impl Proxy {
         if error.may_have_reached || !may_move {
             return Err(failure);
         }
+        // It may have left without this node having heard of it.
+        let _ = self.workers.refresh_if_older(READ_AT_ONCE).await;
         match self.placement.resolve(&placed.key).await {
             Ok(next) if !next.is_same_holding(placed) => Ok(next),
             _ => Err(failure),
@@ -333,6 +352,8 @@ fn strip_switch(headers: &mut HeaderMap, asked: &Asked<'_>) {
 
 impl std::fmt::Debug for Proxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Proxy").field("placement", &self.placement).finish_non_exhaustive()
+        f.debug_struct("Proxy")
+            .field("placement", &self.placement)
+            .finish_non_exhaustive()
     }
 }

@@ -54,8 +54,7 @@ impl Asked<'_> {
     /// The head, as the worker of `placed` gets it.
     pub(super) fn head(&self, placed: &Placed, token: Token<'_>) -> RequestHead {
         let headers = &self.parts.headers;
-        let mut bytes =
-            Vec::with_capacity(ADDED + self.target.len() + PER_HEADER * headers.len());
+        let mut bytes = Vec::with_capacity(ADDED + self.target.len() + PER_HEADER * headers.len());
         bytes.extend_from_slice(self.parts.method.as_str().as_bytes());
         bytes.push(b' ');
         bytes.extend_from_slice(placed.worker.backend.path_prefix().as_bytes());
@@ -170,7 +169,10 @@ pub(super) fn upgrade(parts: &Parts, framing: Framing) -> Option<&[u8]> {
     let value = headers.get(header::UPGRADE)?.as_bytes();
     let is_one = headers.get_all(header::UPGRADE).into_iter().count() == 1;
     let is_http = headers::tokens(headers, &header::UPGRADE).any(|protocol| {
-        let name = protocol.split(|byte| *byte == b'/').next().unwrap_or(protocol);
+        let name = protocol
+            .split(|byte| *byte == b'/')
+            .next()
+            .unwrap_or(protocol);
         name.eq_ignore_ascii_case(b"h2c")
             || name.eq_ignore_ascii_case(b"h2")
             || name.eq_ignore_ascii_case(b"http")

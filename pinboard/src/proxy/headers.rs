@@ -195,9 +195,8 @@ impl<'h> Listed<'h> {
             if token.eq_ignore_ascii_case(b"keep-alive") || token.eq_ignore_ascii_case(b"upgrade") {
                 continue;
             }
-            let is_there = HeaderName::from_bytes(token).is_ok_and(|name| {
-                !is_withheld(name.as_str()) && headers.contains_key(name)
-            });
+            let is_there = HeaderName::from_bytes(token)
+                .is_ok_and(|name| !is_withheld(name.as_str()) && headers.contains_key(name));
             if is_there && !listed.iter().any(|known| known.eq_ignore_ascii_case(token)) {
                 listed.push(token);
             }
@@ -207,7 +206,9 @@ impl<'h> Listed<'h> {
 
     fn contains(&self, name: &HeaderName) -> bool {
         let name = name.as_str().as_bytes();
-        self.0.iter().any(|listed| listed.eq_ignore_ascii_case(name))
+        self.0
+            .iter()
+            .any(|listed| listed.eq_ignore_ascii_case(name))
     }
 
     fn names(&self) -> impl Iterator<Item = HeaderName> + '_ {

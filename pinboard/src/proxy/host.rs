@@ -30,7 +30,10 @@ pub(super) fn host(parts: &Parts) -> Result<Option<&[u8]>, HostError> {
     if lines.next().is_some() {
         return Err(HostError::Twice);
     }
-    let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
+    let authority = parts
+        .uri
+        .authority()
+        .map(|authority| authority.as_str().as_bytes());
     let host = match (authority, line) {
         // An absolute target takes the place of `Host`, and a proxy writes that anew (RFC 9112, 3.2.2).
         (Some(authority), _) if parts.version < Version::HTTP_2 => authority,

@@ -1,8 +1,9 @@
 //! What the proxy counts (P11).
 
-use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use http::StatusCode;
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
+use crate::metrics::names::{self, class, connection, forward_failure};
 use crate::upstream::ExchangeErrorKind;
 
 /// Handles that are made once: finding one costs more than counting.
@@ -19,17 +20,22 @@ pub(super) struct ProxyMetrics {
 
 impl ProxyMetrics {
     pub(super) fn new() -> Self {
-        let failures =
-            |outcome: &'static str| counter!("pinboard_forward_failures_total", "outcome" => outcome);
+        let failures = |outcome| counter!(names::FORWARD_FAILURES, "outcome" => outcome);
+        let classes = [
+            class::INFORMATIONAL,
+            class::SUCCESS,
+            class::REDIRECTION,
+            class::CLIENT_ERROR,
+            class::SERVER_ERROR,
+        ];
         Self {
-            requests: ["1xx", "2xx", "3xx", "4xx", "5xx"]
-                .map(|class| counter!("pinboard_requests_total", "class" => class)),
-            duration: histogram!("pinboard_request_duration_seconds"),
-            tunnels: gauge!("pinboard_active_connections", "kind" => "tunnel"),
-            unreachable: failures("unreachable"),
-            reset: failures("reset"),
-            refused: failures("refused"),
-            timeout: failures("timeout"),
+            requests: classes.map(|class| counter!(names::REQUESTS, "class" => class)),
+            duration: histogram!(names::REQUEST_DURATION),
+            tunnels: gauge!(names::ACTIVE_CONNECTIONS, "kind" => connection::TUNNEL),
+            unreachable: failures(forward_failure::UNREACHABLE),
+            reset: failures(forward_failure::RESET),
+            refused: failures(forward_failure::REFUSED),
+            timeout: failures(forward_failure::TIMEOUT),
         }
     }
 

@@ -92,10 +92,7 @@ impl<B: Body<Data = Bytes> + Unpin> Replay<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Source<B> {
-    fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if let Some(frame) = self.kept.as_mut().and_then(Kept::next) {
             self.tidy();
             return Poll::Ready(Some(Ok(frame)));
@@ -288,7 +285,10 @@ mod tests {
         let mut second = replay.upload();
         replay.settle();
         let source = Arc::clone(second.source.as_ref().unwrap());
-        assert!(source.lock().kept.is_some(), "one piece is to be sent again");
+        assert!(
+            source.lock().kept.is_some(),
+            "one piece is to be sent again"
+        );
         assert_eq!(length(&mut second), 12);
         assert!(source.lock().kept.is_none());
 

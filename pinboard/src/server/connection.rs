@@ -7,18 +7,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::extract::ConnectInfo;
+use futures_util::FutureExt;
 use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderValue, Method, Request, Response, Version};
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tower::ServiceExt as _;
 
 use super::body::ServedBody;
 use super::io::{ClientIo, Protocol};
 use super::limit::Permit;
-use super::server::Shared;
+use super::serve::Shared;
 use super::table::Registered;
 use super::vitals::{Listener, Nudge, Upgrade, Vitals, Work};
 use crate::proxy::{Client, Held, Target, Tunnel};
@@ -32,6 +35,8 @@ pub(super) struct Connection {
     peer: SocketAddr,
     client: Client,
     registered: Registered,
+    /// Where hyper puts the connection at its end, once a request has asked for an upgrade and been refused.
+    refused: Mutex<Option<OnUpgrade>>,
     _permit: Permit,
 }
 
@@ -48,6 +53,7 @@ impl Connection {
             peer,
             client: Client::new(peer, lane),
             registered,
+            refused: Mutex::default(),
             _permit: permit,
         })
     }
@@ -80,6 +86,7 @@ impl Connection {
             Protocol::Http1 => {
                 let http = self.shared.http1.serve_connection(io, service);
                 self.drive(http.with_upgrades()).await;
+                self.shut_down().await;
             }
             Protocol::Http2 => {
                 let http = self.shared.http2.serve_connection(io, service);
@@ -117,8 +124,12 @@ impl Connection {
         request: Request<Incoming>,
     ) -> Result<Response<ServedBody>, std::convert::Infallible> {
         let work = self.vitals().begin();
-        let may_switch = request.version() == Version::HTTP_11
-            && (request.headers().contains_key(UPGRADE) || request.method() == Method::CONNECT);
+        // As the strict reading asks it, which waits for a decision then.
+        let asks_upgrade = request.headers().contains_key(UPGRADE);
+        let on_upgrade = match asks_upgrade {
+            true => request.extensions().get::<OnUpgrade>().cloned(),
+            false => None,
+        };
         let (mut response, tunnel) = if is_reserved(&request) {
             (self.route(request, work).await, None)
         } else {
@@ -134,12 +145,14 @@ impl Connection {
                 }
             }
         };
-        if may_switch {
-            self.decide(tunnel.is_some(), &mut response);
-        }
-        if let Some((tunnel, work)) = tunnel {
-            let domain = self.shared.domain.clone();
-            domain.spawn(self.carry(tunnel, work));
+        match tunnel {
+            Some((tunnel, work)) => {
+                self.vitals().decide_upgrade(Upgrade::Granted);
+                let domain = self.shared.domain.clone();
+                domain.spawn(self.carry(tunnel, work));
+            }
+            None if asks_upgrade => self.refuse_upgrade(on_upgrade, &mut response),
+            None => {}
         }
         Ok(response)
     }
@@ -154,18 +167,27 @@ impl Connection {
             .map(|body| ServedBody::routed(body, work))
     }
 
-    /// Says what becomes of the bytes behind a request that asked for an upgrade. Where some came before that was known, no
-    /// other request can be read.
-    fn decide(&self, granted: bool, response: &mut Response<ServedBody>) {
-        if granted {
-            self.vitals().decide_upgrade(Upgrade::Granted);
-            return;
-        }
+    /// The next request is read. Not so when something came before this was known, which was not looked at.
+    fn refuse_upgrade(&self, on_upgrade: Option<OnUpgrade>, response: &mut Response<ServedBody>) {
         if self.vitals().was_early() {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
         }
         self.vitals().decide_upgrade(Upgrade::Refused);
+        *self.refused.lock() = on_upgrade;
+    }
+
+    /// Ends a connection that hyper has handed over rather than ended, although nobody wanted it.
+    async fn shut_down(&self) {
+        let refused = self.refused.lock().take();
+        // It is there, or has been dropped.
+        if let Some(Some(Ok(connection))) = refused.map(FutureExt::now_or_never) {
+            let mut connection = TokioIo::new(connection);
+            tokio::select! {
+                _ = connection.shutdown() => {}
+                () = self.vitals().told(Listener::Connection, Nudge::End) => {}
+            }
+        }
     }
 
     /// Carries a tunnel to its end.

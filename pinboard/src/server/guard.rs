@@ -127,12 +127,20 @@ impl Guard {
                 }
                 State::Body(left) => {
                     let (passed, left) = skip(left, rest.len());
-                    self.state = if left == 0 { self.head.after_request() } else { State::Body(left) };
+                    self.state = if left == 0 {
+                        self.head.after_request()
+                    } else {
+                        State::Body(left)
+                    };
                     passed
                 }
                 State::ChunkData(left) => {
                     let (passed, left) = skip(left, rest.len());
-                    self.state = if left == 0 { State::ChunkEnd } else { State::ChunkData(left) };
+                    self.state = if left == 0 {
+                        State::ChunkEnd
+                    } else {
+                        State::ChunkData(left)
+                    };
                     passed
                 }
                 // One byte at a time; clients send at most one empty line.
@@ -184,7 +192,10 @@ impl Guard {
             return Err(refused);
         }
         let was_in_head = matches!(self.state, State::RequestLine | State::Header);
-        self.state = self.head.after_line(self.state, &self.line).ok_or(refused)?;
+        self.state = self
+            .head
+            .after_line(self.state, &self.line)
+            .ok_or(refused)?;
         self.line.clear();
         if was_in_head && self.state != State::Header {
             seen.edges += 1;
@@ -310,7 +321,10 @@ impl Line {
 
     fn chunk_size(&self) -> Option<u64> {
         let kept = self.kept();
-        let digits = kept.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let digits = kept
+            .iter()
+            .take_while(|byte| byte.is_ascii_hexdigit())
+            .count();
         // What is cut off is an extension.
         let is_apart = matches!(kept.get(digits), Some(b';' | b' ' | b'\t' | b'\r'));
         if digits == 0 || !is_apart {
@@ -381,7 +395,10 @@ mod tests {
             b"POST / HTTP/1.1\r\nContent-Length: 6\r\n\r\na\n\nb#cGET / HTTP/1.1\r\n\r\n",
             2,
         );
-        reads(b"POST / HTTP/1.1\r\ncontent-length:0\r\n\r\n\r\nGET / HTTP/1.0\r\n\r\n", 2);
+        reads(
+            b"POST / HTTP/1.1\r\ncontent-length:0\r\n\r\n\r\nGET / HTTP/1.0\r\n\r\n",
+            2,
+        );
         reads(
             b"POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n\
               3\r\n\n\n\n\r\nA;x=\"y\"\r\n0123456789\r\n0 \r\nX: y\r\n\r\nGET / HTTP/1.1\r\n\r\n",
@@ -466,15 +483,33 @@ mod tests {
     fn what_comes_after_an_upgrade_waits_for_a_decision() {
         let head = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n";
         let mut guard = Guard::new();
-        assert_eq!(guard.pass(head), Ok(Seen { edges: 2, early: false }));
+        assert_eq!(
+            guard.pass(head),
+            Ok(Seen {
+                edges: 2,
+                early: false
+            })
+        );
         assert!(guard.is_undecided());
         guard.decide(false);
-        assert_eq!(guard.pass(b"GET /"), Ok(Seen { edges: 1, early: false }));
+        assert_eq!(
+            guard.pass(b"GET /"),
+            Ok(Seen {
+                edges: 1,
+                early: false
+            })
+        );
         assert_eq!(guard.pass(b"\n"), Err(Refused { at: 0 }));
 
         let mut guard = Guard::new();
         let early = [&head[..], b"\n"].concat();
-        assert_eq!(guard.pass(&early), Ok(Seen { edges: 2, early: true }));
+        assert_eq!(
+            guard.pass(&early),
+            Ok(Seen {
+                edges: 2,
+                early: true
+            })
+        );
         guard.decide(true);
         assert_eq!(guard.pass(b"\n\n"), Ok(Seen::default()));
 

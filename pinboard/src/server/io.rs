@@ -151,7 +151,11 @@ impl<S: AsyncRead + Unpin> ClientIo<S> {
         }
     }
 
-    fn poll_stream(&mut self, cx: &mut Context<'_>, read: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_stream(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let start = &mut self.start;
         if start.from < start.to {
             let there = &start.bytes[usize::from(start.from)..usize::from(start.to)];

@@ -30,7 +30,12 @@ impl Lanes {
         let address = listeners[0].local_addr()?;
         let lanes = listeners
             .into_iter()
-            .map(|listener| Ok((Builder::new_current_thread().enable_all().build()?, listener)))
+            .map(|listener| {
+                Ok((
+                    Builder::new_current_thread().enable_all().build()?,
+                    listener,
+                ))
+            })
             .collect::<io::Result<Vec<_>>>()?;
         let threads = lanes
             .into_iter()

@@ -15,7 +15,7 @@ mod limit;
 mod options;
 mod refusal;
 mod rt;
-mod server;
+mod serve;
 mod socket;
 mod table;
 mod vitals;
@@ -23,7 +23,7 @@ mod vitals;
 pub use lanes::Lanes;
 pub use lifecycle::Lifecycle;
 pub use options::ServerOptions;
-pub use server::{ConnectionCounts, Server};
+pub use serve::{ConnectionCounts, Server};
 
 /// The strict reading of HTTP/1.1, which is fuzzed.
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::server::Shared;
+use super::serve::Shared;
 
 /// How many are told so at once; others are just closed.
 const MOST_AT_ONCE: usize = 64;
@@ -65,6 +65,9 @@ mod tests {
     fn the_length_is_that_of_the_body() {
         let answer = std::str::from_utf8(ANSWER).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{head}");
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len())),
+            "{head}"
+        );
     }
 }

@@ -48,7 +48,11 @@ pub(super) fn listen(address: SocketAddr, lanes: usize) -> io::Result<Vec<std::n
 }
 
 fn bind(address: SocketAddr, shared: bool) -> io::Result<Socket> {
-    let socket = Socket::new(Family::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Family::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     // A restart need not wait for connections of the last run to be forgotten.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;

@@ -108,7 +108,10 @@ impl Vitals {
 
     /// The decision, once.
     pub(super) fn take_upgrade(&self) -> Upgrade {
-        match self.upgrade.swap(Upgrade::Undecided as u8, Ordering::AcqRel) {
+        match self
+            .upgrade
+            .swap(Upgrade::Undecided as u8, Ordering::AcqRel)
+        {
             0 => Upgrade::Undecided,
             1 => Upgrade::Granted,
             _ => Upgrade::Refused,

@@ -11,7 +11,10 @@ pub struct Frames {
 #[derive(Clone, Debug)]
 enum State {
     /// In a header, of which this much has come.
-    Header { bytes: [u8; LONGEST_HEADER], have: u8 },
+    Header {
+        bytes: [u8; LONGEST_HEADER],
+        have: u8,
+    },
     /// So many bytes are left of a frame.
     Payload(u64),
     /// What came was no frame.
@@ -35,34 +38,52 @@ impl Frames {
     /// Takes what has been sent.
     pub fn pass(&mut self, mut sent: &[u8]) {
         while !sent.is_empty() {
+            sent = &sent[self.pass_frame(sent)..];
+        }
+    }
+
+    /// Takes what has been sent up to the end of a frame; how much that is.
+    pub fn pass_frame(&mut self, sent: &[u8]) -> usize {
+        let mut at = 0;
+        while at < sent.len() {
             match &mut self.state {
-                State::Lost => return,
+                State::Lost => return sent.len(),
                 State::Payload(left) => {
-                    let passed = usize::try_from(*left).map_or(sent.len(), |left| left.min(sent.len()));
+                    let there = sent.len() - at;
+                    let passed = usize::try_from(*left).map_or(there, |left| left.min(there));
                     *left -= passed as u64;
-                    sent = &sent[passed..];
+                    at += passed;
                     if *left == 0 {
                         self.state = State::default();
+                        return at;
                     }
                 }
                 State::Header { bytes, have } => {
-                    bytes[usize::from(*have)] = sent[0];
+                    bytes[usize::from(*have)] = sent[at];
                     *have += 1;
-                    sent = &sent[1..];
+                    at += 1;
                     let header = &bytes[..usize::from(*have)];
                     if header.len() == header_length(header) {
                         self.has_closed |= header[0] & 0x0f == CLOSE;
                         self.state = after(header);
+                        if self.is_between() {
+                            return at;
+                        }
                     }
                 }
             }
         }
+        at
+    }
+
+    fn is_between(&self) -> bool {
+        matches!(self.state, State::Header { have: 0, .. })
     }
 
     /// Whether the next byte would begin a frame, and another may be added before it: no close frame has been sent.
     #[must_use]
     pub fn takes_another(&self) -> bool {
-        !self.has_closed && matches!(self.state, State::Header { have: 0, .. })
+        !self.has_closed && self.is_between()
     }
 }
 
@@ -143,7 +164,11 @@ mod tests {
         let boundaries_before = [0, 7, 16, 18];
         for at in 0..=sent.len() {
             let frames = passed(&sent[..at]);
-            assert_eq!(frames.takes_another(), boundaries_before.contains(&at), "{at}");
+            assert_eq!(
+                frames.takes_another(),
+                boundaries_before.contains(&at),
+                "{at}"
+            );
         }
         let mut medium = vec![0x82, 126, 0x01, 0x00];
         medium.resize(4 + 256, 0);

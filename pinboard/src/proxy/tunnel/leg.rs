@@ -128,15 +128,19 @@ impl Leg {
     ) -> Poll<Result<usize, LegEvent>> {
         READ.with_borrow_mut(|scratch| {
             let mut read = ReadBuf::new(scratch);
-            ready!(Pin::new(source).poll_read(cx, &mut read)).map_err(|_| LegEvent::SourceFailed)?;
+            ready!(Pin::new(source).poll_read(cx, &mut read))
+                .map_err(|_| LegEvent::SourceFailed)?;
             let read = read.filled();
-            if matches!(self.course, Course::Discarding) {
-                return Poll::Ready(Ok(read.len()));
-            }
-            if let Some(frames) = &mut self.frames {
-                frames.pass(read);
-            }
-            let mut rest = read;
+            let mut rest = match (&self.course, &mut self.frames) {
+                (Course::Discarding, _) => &[],
+                // What begins after the end of this one has to do without.
+                (Course::Closing(_), Some(frames)) => &read[..frames.pass_frame(read)],
+                (_, Some(frames)) => {
+                    frames.pass(read);
+                    read
+                }
+                (_, None) => read,
+            };
             while !rest.is_empty() {
                 match Pin::new(&mut *sink).poll_write(cx, rest) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(LegEvent::SinkFailed)),

@@ -162,3 +162,174 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures_util::FutureExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::sync::oneshot;
+
+    use super::super::carry;
+    use super::*;
+
+    /// Both far ends of a tunnel, and what closes it from within.
+    struct Ends {
+        client: DuplexStream,
+        worker: DuplexStream,
+        close: oneshot::Sender<()>,
+    }
+
+    fn tunnel(is_websocket: bool) -> (Ends, impl Future<Output = ()> + Unpin) {
+        let (client, near_client) = duplex(64);
+        let (worker, near_worker) = duplex(64);
+        let (close, closed) = oneshot::channel();
+        let ending = closed.map(drop);
+        let domain = Domain::real();
+        let carrying = carry(near_client, near_worker, is_websocket, ending, domain);
+        let ends = Ends {
+            client,
+            worker,
+            close,
+        };
+        (ends, Box::pin(carrying))
+    }
+
+    async fn read(stream: &mut DuplexStream, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        stream.read_exact(&mut bytes).await.expect("more");
+        bytes
+    }
+
+    async fn rest(stream: &mut DuplexStream) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.expect("a clean end");
+        bytes
+    }
+
+    const HALF: [u8; 4] = [0x82, 4, b'h', b'a'];
+
+    #[tokio::test(start_paused = true)]
+    async fn a_close_frame_waits_for_the_end_of_the_frame_before_it() {
+        let (mut ends, mut carrying) = tunnel(true);
+        ends.worker.write_all(&HALF).await.expect("open");
+        assert!((&mut carrying).now_or_never().is_none());
+        ends.close.send(()).expect("wanted");
+        assert!((&mut carrying).now_or_never().is_none());
+        assert_eq!(read(&mut ends.client, 4).await, HALF);
+        ends.worker.write_all(b"lf").await.expect("open");
+        // The rest of another message has to wait for another connection.
+        ends.worker.write_all(&[0x82, 1, b'x']).await.expect("open");
+        let (client, worker) = (&mut ends.client, &mut ends.worker);
+        let reading = async {
+            let last = rest(client).await;
+            assert_eq!(last[..4], [b'l', b'f', 0x88, 17]);
+            assert_eq!(last[4..6], 1012_u16.to_be_bytes());
+            assert_eq!(last[6..], b"service restart"[..]);
+            let masked = rest(worker).await;
+            assert_eq!(masked[..2], [0x88, 0x80 | 12]);
+            client.shutdown().await.expect("open");
+        };
+        tokio::join!(&mut carrying, reading);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frame_that_never_ends_is_not_waited_for_for_ever() {
+        let began = Domain::real().monotonic();
+        let (mut ends, mut carrying) = tunnel(true);
+        ends.worker.write_all(&HALF).await.expect("open");
+        assert!((&mut carrying).now_or_never().is_none());
+        ends.close.send(()).expect("wanted");
+        carrying.await;
+        assert_eq!(Domain::real().monotonic() - began, FAREWELL);
+        assert_eq!(
+            rest(&mut ends.client).await,
+            HALF,
+            "and no frame in its middle"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_outlives_the_client_of_a_websocket_has_a_moment() {
+        let began = Domain::real().monotonic();
+        let (ends, carrying) = tunnel(true);
+        drop(ends.client);
+        carrying.await;
+        assert_eq!(Domain::real().monotonic() - began, WORKER_FAREWELL);
+        drop(ends.worker);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_stays_after_its_worker_has_a_moment() {
+        let began = Domain::real().monotonic();
+        let (mut ends, mut carrying) = tunnel(true);
+        drop(ends.worker);
+        // It reads its close frame, and goes on talking.
+        let talking = async {
+            assert_eq!(read(&mut ends.client, 4).await[..2], [0x88, 21]);
+            while ends
+                .client
+                .write_all(&[0x82, 0x80, 0, 0, 0, 0])
+                .await
+                .is_ok()
+            {
+                Domain::real().sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::select! {
+            () = &mut carrying => {}
+            () = talking => {}
+        }
+        assert_eq!(Domain::real().monotonic() - began, FAREWELL);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_protocols_have_ends_of_their_own() {
+        let (mut ends, mut carrying) = tunnel(false);
+        ends.worker.write_all(b"bye").await.expect("open");
+        ends.worker.shutdown().await.expect("open");
+        let talking = async {
+            assert_eq!(rest(&mut ends.client).await, b"bye");
+            for _ in 0..100 {
+                // For as long as it likes.
+                Domain::real().sleep(Duration::from_secs(60)).await;
+                ends.client.write_all(b"still here").await.expect("open");
+                assert_eq!(read(&mut ends.worker, 10).await, b"still here");
+            }
+            ends.client.shutdown().await.expect("open");
+            assert_eq!(rest(&mut ends.worker).await, b"");
+        };
+        tokio::join!(&mut carrying, talking);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_read_that_the_other_side_does_not_take() {
+        let (mut ends, mut carrying) = tunnel(false);
+        let writing = async {
+            // Two pipes of 64 bytes each, and what was read at once.
+            for _ in 0..64 {
+                ends.worker.write_all(&[7; 64]).await.expect("open");
+            }
+        };
+        tokio::select! {
+            biased;
+            () = writing => panic!("all of it was taken"),
+            () = &mut carrying => panic!("it is open"),
+            () = Domain::real().sleep(Duration::from_secs(1)) => {}
+        }
+        let sum = async {
+            let mut all = 0;
+            while all < 64 * 3 {
+                all += ends.client.read(&mut [0; 64]).await.expect("open");
+            }
+            pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = sum => {}
+            () = &mut carrying => panic!("it is open"),
+            () = Domain::real().sleep(Duration::from_secs(1)) => {}
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! Bodies, both ways (P5.2).
 
+use super::footprint::{alone, resident};
 use super::rig::{Plan, Rig, get, says, soon};
 
-const CHUNKED: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+const CHUNKED: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 #[tokio::test]
 async fn events_arrive_one_by_one() {
@@ -39,7 +41,8 @@ async fn a_body_reaches_the_worker_as_it_comes() {
     peer.expect("abc").await;
     client.write("def").await;
     peer.expect("def").await;
-    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        .await;
     assert_eq!(client.head().await.status(), 200);
 
     // In chunks, and on the same connections.
@@ -52,10 +55,13 @@ async fn a_body_reaches_the_worker_as_it_comes() {
     peer.expect("3\r\nabc\r\n").await;
     client.write("0\r\n\r\n").await;
     peer.expect("0\r\n\r\n").await;
-    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        .await;
     assert_eq!(client.head().await.status(), 200);
     // One without a body says so if the client said so.
-    client.write("POST /rooms/alice HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").await;
+    client
+        .write("POST /rooms/alice HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+        .await;
     assert_eq!(peer.head().await.header("content-length"), Some("0"));
 }
 
@@ -71,17 +77,21 @@ async fn trailers_pass_where_they_were_announced_and_break_nothing_where_they_we
     assert_eq!(head.header("te"), Some("trailers"));
     assert_eq!(head.header("trailer"), Some("x-sum"));
     peer.expect("2\r\nhi\r\n0\r\nx-sum: 1\r\n\r\n").await;
-    peer.write("HTTP/1.1 200 OK\r\nTrailer: x-end\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    peer.write("HTTP/1.1 200 OK\r\nTrailer: x-end\r\nTransfer-Encoding: chunked\r\n\r\n")
+        .await;
     assert_eq!(client.head().await.header("trailer"), Some("x-end"));
     peer.write("2\r\nok\r\n0\r\nx-end: 2\r\n\r\n").await;
     client.expect("2\r\nok\r\n0\r\nx-end: 2\r\n\r\n").await;
 
     // Not announced: an HTTP/1.1 client does not get it (RFC 9110, 6.5.1 lets it be dropped), and the next request works.
-    client.write(request.replace("Trailer: x-sum\r\n", "")).await;
+    client
+        .write(request.replace("Trailer: x-sum\r\n", ""))
+        .await;
     let head = peer.head().await;
     assert_eq!(head.header("trailer"), None);
     peer.expect("2\r\nhi\r\n0\r\nx-sum: 1\r\n\r\n").await;
-    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        .await;
     client.head().await;
     peer.write("2\r\nok\r\n0\r\nx-end: 2\r\n\r\n").await;
     client.expect("2\r\nok\r\n0\r\n\r\n").await;
@@ -103,13 +113,15 @@ async fn a_client_is_told_to_go_on_once_and_only_when_its_body_is_wanted() {
     client.expect("HTTP/1.1 100 Continue\r\n\r\n").await;
     client.write("hi").await;
     peer.expect("hi").await;
-    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    peer.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        .await;
     assert_eq!(client.head().await.status(), 200);
 
     // "a handler that refuses before reading gives 413 and no 100"
     let mut client = rig.send(request).await;
     peer.head().await;
-    peer.write("HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nbig").await;
+    peer.write("HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nbig")
+        .await;
     let (head, body) = client.response().await;
     assert_eq!((head.status(), &*body), (413, "big"));
     assert_eq!(client.rest().await, b"");
@@ -124,7 +136,10 @@ async fn an_early_answer_passes_while_the_body_is_still_being_sent() {
         .await;
     let (mut peer, _) = worker.asked().await;
     peer.expect("abc").await;
-    peer.write("HTTP/1.1 413 Content Too Large\r\nconnection: close\r\ncontent-length: 3\r\n\r\nbig").await;
+    peer.write(
+        "HTTP/1.1 413 Content Too Large\r\nconnection: close\r\ncontent-length: 3\r\n\r\nbig",
+    )
+    .await;
     let (head, body) = client.response().await;
     assert_eq!((head.status(), &*body), (413, "big"));
     // It is not reset under what it has not read yet: what it sends is taken for a moment.
@@ -146,7 +161,9 @@ async fn an_answer_that_breaks_off_does_not_look_whole() {
     assert_eq!(client.rest().await, b"", "no last chunk");
 
     let mut client = rig.get("/rooms/alice").await;
-    let (mut peer, _) = worker.answer("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhi").await;
+    let (mut peer, _) = worker
+        .answer("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhi")
+        .await;
     client.head().await;
     client.expect("hi").await;
     peer.finish().await;
@@ -201,6 +218,9 @@ async fn a_slow_reader_holds_up_its_own_stream_only() {
     // resident memory grows by less than 32 MB."
     const CHUNK: usize = 64 << 10;
     const CHUNKS: usize = (256 << 20) / CHUNK;
+    if !alone("proxy::bodies::a_slow_reader_holds_up_its_own_stream_only") {
+        return;
+    }
     let rig = Rig::planned(Plan::default()).await;
     let worker = rig.worker("a").await;
     let mut client = rig
@@ -245,7 +265,8 @@ async fn a_slow_reader_holds_up_its_own_stream_only() {
             for _ in 1..CHUNKS {
                 peer.read(CHUNK).await;
             }
-            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+            peer.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                .await;
         };
         tokio::join!(sending, reading);
     }
@@ -259,11 +280,35 @@ async fn a_slow_reader_holds_up_its_own_stream_only() {
     assert!(grown < 32 << 20, "{grown} bytes more");
 }
 
-/// The resident memory of this process, in bytes.
-fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages: usize = statm.split(' ').nth(1).expect("a number").parse().expect("a number");
-    pages * 4096
+#[tokio::test]
+async fn a_slow_client_slows_down_its_worker() {
+    // "a slow reader slows only its own worker stream"
+    let rig = Rig::new().await;
+    let worker = rig.worker("a").await;
+    let mut client = rig
+        .send("GET /rooms/alice HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .await;
+    let (peer, _) = worker.answer("HTTP/1.1 200 OK\r\n\r\n").await;
+    client.head().await;
+    let chunk = [7; 64 << 10];
+    let (mut sent, mut waits) = (0, 0);
+    while waits < 50 {
+        match peer.stream.try_write(&chunk) {
+            Ok(written) => (sent, waits) = (sent + written, 0),
+            Err(_) => {
+                waits += 1;
+                tokio::task::yield_now().await;
+            }
+        }
+        assert!(sent < 64 << 20, "{sent} bytes were taken");
+    }
+    let (_, body) = rig.get("/healthz").await.response().await;
+    assert!(body.contains("healthz"), "others are served meanwhile");
+    drop(peer);
+    let rest = client.rest().await;
+    let data = rest.iter().filter(|byte| **byte == 7).count();
+    assert_eq!(data, sent);
+    assert!(rest.ends_with(b"0\r\n\r\n"));
 }
 
 #[tokio::test]
@@ -275,7 +320,9 @@ async fn a_coding_that_is_not_understood_is_refused() {
         .await;
     assert_eq!(client.head().await.status(), 400);
     assert!(worker.is_left_alone());
-    let mut client = rig.send("POST /rooms/a$ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabcd").await;
+    let mut client = rig
+        .send("POST /rooms/a$ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabcd")
+        .await;
     let (head, body) = client.response().await;
     assert_eq!(head.status(), 400);
     assert!(says(&body, "id must contain only [A-Za-z0-9._~-]"));

@@ -25,7 +25,9 @@ async fn passport() -> Rig {
 
 /// The head that the worker gets of a request to `target` with these lines.
 async fn forwarded(rig: &Rig, worker: &Worker, target: &str, lines: &str) -> Head {
-    let mut client = rig.send(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n{lines}\r\n")).await;
+    let mut client = rig
+        .send(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n{lines}\r\n"))
+        .await;
     let (_, head) = worker.answer(DONE).await;
     assert_eq!(client.head().await.status(), 204);
     head
@@ -33,7 +35,9 @@ async fn forwarded(rig: &Rig, worker: &Worker, target: &str, lines: &str) -> Hea
 
 /// The answer to such a request that no worker gets.
 async fn refused(rig: &Rig, worker: &Worker, target: &str, lines: &str) -> (u16, String) {
-    let mut client = rig.send(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n{lines}\r\n")).await;
+    let mut client = rig
+        .send(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n{lines}\r\n"))
+        .await;
     let (head, body) = client.response().await;
     assert!(worker.is_left_alone());
     (head.status(), body)
@@ -44,7 +48,13 @@ async fn nobody_in_particular_is_attested_as_such() {
     // P5.6, P6.1, P6.2
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
-    let head = forwarded(&rig, &worker, "/rooms/alice", "pinboard-proxy-secret: guess\r\n").await;
+    let head = forwarded(
+        &rig,
+        &worker,
+        "/rooms/alice",
+        "pinboard-proxy-secret: guess\r\n",
+    )
+    .await;
     assert_eq!(worker.caller(&head), Some(Caller::Anonymous));
     assert!(head.header("pinboard-epoch").is_some());
     assert_eq!(head.header("pinboard-proxy-secret"), None);
@@ -62,7 +72,13 @@ async fn an_account_is_vouched_for_and_its_token_stays_here() {
     let rig = passport().await;
     let worker = rig.worker("a").await;
     for target in ["/rooms/alice", "/locked/alice"] {
-        let head = forwarded(&rig, &worker, target, "Authorization: Bearer alice-token\r\n").await;
+        let head = forwarded(
+            &rig,
+            &worker,
+            target,
+            "Authorization: Bearer alice-token\r\n",
+        )
+        .await;
         let Some(Caller::Account(account)) = worker.caller(&head) else {
             panic!("an account: {}", head.text);
         };
@@ -73,7 +89,13 @@ async fn an_account_is_vouched_for_and_its_token_stays_here() {
         assert!(!head.text.contains("alice-token"));
     }
     // The scheme of an application is its own affair where anyone may come.
-    let head = forwarded(&rig, &worker, "/rooms/alice", "Authorization: Bearer else\r\n").await;
+    let head = forwarded(
+        &rig,
+        &worker,
+        "/rooms/alice",
+        "Authorization: Bearer else\r\n",
+    )
+    .await;
     assert_eq!(worker.caller(&head), Some(Caller::Anonymous));
     assert_eq!(head.header("authorization"), Some("Bearer else"));
 }
@@ -83,7 +105,11 @@ async fn a_namespace_that_wants_somebody_gets_nobody_else() {
     // P7.4
     let rig = passport().await;
     let worker = rig.worker("a").await;
-    for lines in ["", "Authorization: Bearer else\r\n", "pinboard-from: /rooms/alice\r\n"] {
+    for lines in [
+        "",
+        "Authorization: Bearer else\r\n",
+        "pinboard-from: /rooms/alice\r\n",
+    ] {
         let (status, body) = refused(&rig, &worker, "/locked/alice", lines).await;
         assert_eq!(status, 401, "{lines}");
         assert!(says(&body, "unauthorized"), "{body}");
@@ -106,14 +132,25 @@ async fn the_token_of_a_browsers_websocket_is_taken_out_of_its_subprotocols() {
         )
     };
     let switch = |more: &str| {
-        format!("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{more}\r\n")
+        format!(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{more}\r\n"
+        )
     };
-    let mut client = rig.send(&request("chat, pinboard.bearer.alice-token,json")).await;
-    let (_, head) = worker.answer(&switch("Sec-WebSocket-Protocol: json\r\n")).await;
-    assert!(matches!(worker.caller(&head), Some(Caller::Account(account)) if account.sub == "alice"));
+    let mut client = rig
+        .send(&request("chat, pinboard.bearer.alice-token,json"))
+        .await;
+    let (_, head) = worker
+        .answer(&switch("Sec-WebSocket-Protocol: json\r\n"))
+        .await;
+    assert!(
+        matches!(worker.caller(&head), Some(Caller::Account(account)) if account.sub == "alice")
+    );
     assert_eq!(head.header("sec-websocket-protocol"), Some("chat, json"));
     assert!(!head.text.contains("alice-token"));
-    assert_eq!(client.head().await.header("sec-websocket-protocol"), Some("json"));
+    assert_eq!(
+        client.head().await.header("sec-websocket-protocol"),
+        Some("json")
+    );
 
     // A browser that offers nothing else needs it chosen.
     let mut client = rig.send(&request("pinboard.bearer.alice-token")).await;
@@ -121,9 +158,14 @@ async fn the_token_of_a_browsers_websocket_is_taken_out_of_its_subprotocols() {
     assert_eq!(head.header("sec-websocket-protocol"), None);
     let head = client.head().await;
     assert_eq!(head.status(), 101);
-    assert_eq!(head.header("sec-websocket-protocol"), Some("pinboard.bearer.alice-token"));
+    assert_eq!(
+        head.header("sec-websocket-protocol"),
+        Some("pinboard.bearer.alice-token")
+    );
     // One that does chooses nothing.
-    let mut client = rig.send(&request("chat, pinboard.bearer.alice-token")).await;
+    let mut client = rig
+        .send(&request("chat, pinboard.bearer.alice-token"))
+        .await;
     worker.answer(&switch("")).await;
     assert_eq!(client.head().await.header("sec-websocket-protocol"), None);
 }
@@ -144,7 +186,11 @@ async fn an_instance_that_calls_is_named_to_the_one_it_calls() {
     let worker = rig.worker("a").await;
     rig.place("caller").await;
     let session = worker.session.as_str();
-    for (target, depth) in [("/rooms/alice", 1), ("/rooms/caller", 50), ("/locked/alice", 0)] {
+    for (target, depth) in [
+        ("/rooms/alice", 1),
+        ("/rooms/caller", 50),
+        ("/locked/alice", 0),
+    ] {
         let lines = call(session, &worker.secret, "/rooms/caller", &depth.to_string());
         let head = forwarded(&rig, &worker, target, &lines).await;
         let caller = Caller::Instance {
@@ -176,33 +222,73 @@ async fn a_call_that_cannot_be_what_it_says_is_refused() {
     for (lines, error) in [
         (call(session, "guess", from, "1"), "invalid session secret"),
         (call(session, "", from, "1"), "invalid session secret"),
-        (call("session-b", secret, from, "1"), "invalid session secret"),
-        (format!("pinboard-session: {session}\r\n"), "invalid session secret"),
-        (format!("pinboard-session-secret: {secret}\r\n"), "invalid session secret"),
+        (
+            call("session-b", secret, from, "1"),
+            "invalid session secret",
+        ),
+        (
+            format!("pinboard-session: {session}\r\n"),
+            "invalid session secret",
+        ),
+        (
+            format!("pinboard-session-secret: {secret}\r\n"),
+            "invalid session secret",
+        ),
         (
             call(session, secret, from, "1") + "pinboard-session: session-b\r\n",
             "invalid session secret",
         ),
-        (call(session, secret, "/rooms/eve", "1"), "caller placement mismatch"),
-        (call(session, secret, "/locked/caller", "1"), "caller placement mismatch"),
-        (call(session, secret, "rooms/caller", "1"), "caller placement mismatch"),
-        (call(session, secret, "/rooms/a/b", "1"), "caller placement mismatch"),
-        (call(session, secret, "/rooms/{s0}", "1"), "caller placement mismatch"),
+        (
+            call(session, secret, "/rooms/eve", "1"),
+            "caller placement mismatch",
+        ),
+        (
+            call(session, secret, "/locked/caller", "1"),
+            "caller placement mismatch",
+        ),
+        (
+            call(session, secret, "rooms/caller", "1"),
+            "caller placement mismatch",
+        ),
+        (
+            call(session, secret, "/rooms/a/b", "1"),
+            "caller placement mismatch",
+        ),
+        (
+            call(session, secret, "/rooms/{s0}", "1"),
+            "caller placement mismatch",
+        ),
         (call(session, secret, "", "1"), "caller placement mismatch"),
-        (call(session, secret, from, "51"), "calls between instances may be at most 50 deep"),
+        (
+            call(session, secret, from, "51"),
+            "calls between instances may be at most 50 deep",
+        ),
         (
             call(session, secret, from, "99999999999999999999"),
             "calls between instances may be at most 50 deep",
         ),
-        (call(session, secret, from, "-1"), "malformed subrequest depth"),
-        (call(session, secret, from, ""), "malformed subrequest depth"),
-        (call(session, secret, from, "1e1"), "malformed subrequest depth"),
+        (
+            call(session, secret, from, "-1"),
+            "malformed subrequest depth",
+        ),
+        (
+            call(session, secret, from, ""),
+            "malformed subrequest depth",
+        ),
+        (
+            call(session, secret, from, "1e1"),
+            "malformed subrequest depth",
+        ),
     ] {
         let (status, body) = refused(&rig, &worker, "/rooms/alice", &lines).await;
         assert_eq!(status, 403, "{lines}");
         assert!(says(&body, error), "{lines}: {body}");
     }
-    assert_eq!(rig.holder("eve").await, None, "nobody was placed by being named");
+    assert_eq!(
+        rig.holder("eve").await,
+        None,
+        "nobody was placed by being named"
+    );
 }
 
 #[tokio::test]
@@ -213,7 +299,12 @@ async fn a_session_that_has_ended_calls_nobody() {
     rig.place("caller").await;
     let other = rig.worker("b").await;
     rig.end(&worker, EndMode::Now).await;
-    let lines = call(worker.session.as_str(), &worker.secret, "/rooms/caller", "1");
+    let lines = call(
+        worker.session.as_str(),
+        &worker.secret,
+        "/rooms/caller",
+        "1",
+    );
     let (status, body) = refused(&rig, &other, "/rooms/alice", &lines).await;
     assert_eq!(status, 403);
     assert!(says(&body, "invalid session secret"), "{body}");

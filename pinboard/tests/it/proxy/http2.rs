@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use super::rig::{Rig, says, soon};
+use super::rig::{Peer, Rig, says, soon};
 
 type Body = BoxBody<Bytes, std::convert::Infallible>;
 
@@ -23,7 +23,8 @@ struct Client {
 impl Client {
     async fn connect(rig: &Rig) -> Self {
         let stream = TcpStream::connect(rig.address).await.expect("listens");
-        let shaking = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+        let shaking =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
         let (requests, connection) = shaking.await.expect("a handshake");
         rig.domain.spawn(async move {
             let _ = connection.await;
@@ -32,13 +33,18 @@ impl Client {
     }
 
     async fn send(&mut self, request: Request<Body>) -> Response<Incoming> {
-        soon("an answer", self.requests.send_request(request)).await.expect("an answer")
+        soon("an answer", self.requests.send_request(request))
+            .await
+            .expect("an answer")
     }
 }
 
 fn request(method: Method, target: &str) -> http::request::Builder {
     let uri = format!("http://rooms.example:8080{target}");
-    Request::builder().method(method).uri(uri).version(Version::HTTP_2)
+    Request::builder()
+        .method(method)
+        .uri(uri)
+        .version(Version::HTTP_2)
 }
 
 fn none() -> Body {
@@ -48,18 +54,22 @@ fn none() -> Body {
 /// A body that the test feeds frame by frame.
 fn fed() -> (mpsc::UnboundedSender<Frame<Bytes>>, Body) {
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let frames = futures_util::stream::poll_fn(move |cx| {
-        receiver.poll_recv(cx).map(|frame| frame.map(Ok))
-    });
+    let frames =
+        futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx).map(|frame| frame.map(Ok)));
     (sender, StreamBody::new(frames).boxed())
 }
 
 fn trailers() -> HeaderMap {
-    HeaderMap::from_iter([(http::HeaderName::from_static("x-sum"), HeaderValue::from_static("1"))])
+    HeaderMap::from_iter([(
+        http::HeaderName::from_static("x-sum"),
+        HeaderValue::from_static("1"),
+    )])
 }
 
 async fn text(response: Response<Incoming>) -> String {
-    let body = soon("a body", response.into_body().collect()).await.expect("whole");
+    let body = soon("a body", response.into_body().collect())
+        .await
+        .expect("whole");
     String::from_utf8(body.to_bytes().to_vec()).expect("text")
 }
 
@@ -92,7 +102,14 @@ async fn a_request_over_http_2_is_one_over_http_1_1_to_the_worker() {
     assert_eq!(head.header("content-length"), None);
     // "towards an HTTP/2 client where hop-by-hop headers are a protocol error"
     assert_eq!(response.version(), Version::HTTP_2);
-    for gone in ["connection", "keep-alive", "x-secret", "upgrade", "proxy-connection", "transfer-encoding"] {
+    for gone in [
+        "connection",
+        "keep-alive",
+        "x-secret",
+        "upgrade",
+        "proxy-connection",
+        "transfer-encoding",
+    ] {
         assert!(!response.headers().contains_key(gone), "{gone}");
     }
     assert_eq!(response.headers()["x-kept"], "3");
@@ -105,11 +122,18 @@ async fn an_authority_that_differs_from_the_host_is_refused() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
     let mut client = Client::connect(&rig).await;
-    let asked = request(Method::GET, "/rooms/alice").header("host", "eve.example").body(none());
+    let asked = request(Method::GET, "/rooms/alice")
+        .header("host", "eve.example")
+        .body(none());
     let response = client.send(asked.expect("a request")).await;
     assert_eq!(response.status(), StatusCode::BAD_REQUEST);
-    assert!(says(&text(response).await, "the authority of the request differs from its Host header"));
-    let asked = request(Method::GET, "/rooms/alice").header("host", "ROOMS.example:8080").body(none());
+    assert!(says(
+        &text(response).await,
+        "the authority of the request differs from its Host header"
+    ));
+    let asked = request(Method::GET, "/rooms/alice")
+        .header("host", "ROOMS.example:8080")
+        .body(none());
     let answering = worker.answer("HTTP/1.1 204 No Content\r\n\r\n");
     let (response, (_, head)) = tokio::join!(client.send(asked.expect("a request")), answering);
     assert_eq!(response.status(), StatusCode::NO_CONTENT);
@@ -142,8 +166,11 @@ async fn trailers_pass_both_ways() {
             peer.write("HTTP/1.1 200 OK\r\nconnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nx-sum: 1\r\n\r\n").await;
             peer
         };
-        let (response, _peer) = tokio::join!(client.send(asked.body(body).expect("a request")), answering);
-        let whole = soon("a body", response.into_body().collect()).await.expect("whole");
+        let (response, _peer) =
+            tokio::join!(client.send(asked.body(body).expect("a request")), answering);
+        let whole = soon("a body", response.into_body().collect())
+            .await
+            .expect("whole");
         assert_eq!(whole.trailers(), Some(&trailers()));
         assert_eq!(whole.to_bytes(), "ok");
     }
@@ -160,7 +187,8 @@ async fn trailers_pass_both_ways() {
         peer.write("HTTP/1.1 204 No Content\r\n\r\n").await;
         peer
     };
-    let (response, _peer) = tokio::join!(client.send(asked.body(body).expect("a request")), answering);
+    let (response, _peer) =
+        tokio::join!(client.send(asked.body(body).expect("a request")), answering);
     assert_eq!(response.status(), StatusCode::NO_CONTENT);
 }
 
@@ -169,7 +197,9 @@ async fn a_body_is_delimited_whether_or_not_its_length_is_said() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
     let mut client = Client::connect(&rig).await;
-    let asked = request(Method::POST, "/rooms/alice").body(none()).expect("a request");
+    let asked = request(Method::POST, "/rooms/alice")
+        .body(none())
+        .expect("a request");
     let answering = worker.answer("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
     let (_, (_, head)) = tokio::join!(client.send(asked), answering);
     assert_eq!(head.header("content-length"), Some("0"));
@@ -183,7 +213,8 @@ async fn a_body_is_delimited_whether_or_not_its_length_is_said() {
         assert_eq!(head.header("content-length"), Some("5"));
         assert_eq!(head.header("expect"), None);
         peer.expect("hello").await;
-        peer.write("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nuntil the end").await;
+        peer.write("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nuntil the end")
+            .await;
         peer.finish().await;
     };
     let (response, ()) = tokio::join!(client.send(asked), answering);
@@ -196,7 +227,9 @@ async fn a_stream_that_its_client_resets_ends_at_the_worker() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
     let mut client = Client::connect(&rig).await;
-    let asked = request(Method::GET, "/rooms/alice").body(none()).expect("a request");
+    let asked = request(Method::GET, "/rooms/alice")
+        .body(none())
+        .expect("a request");
     let (mut peer, _) = {
         let asking = client.requests.send_request(asked);
         tokio::pin!(asking);
@@ -209,15 +242,20 @@ async fn a_stream_that_its_client_resets_ends_at_the_worker() {
     };
     assert_eq!(peer.rest().await, b"");
 
-    let asked = request(Method::GET, "/rooms/alice").body(none()).expect("a request");
-    let answering = worker.answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n");
+    let asked = request(Method::GET, "/rooms/alice")
+        .body(none())
+        .expect("a request");
+    let answering =
+        worker.answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n");
     let (response, (mut peer, _)) = tokio::join!(client.send(asked), answering);
     let mut body = response.into_body();
     body.frame().await.expect("a frame").expect("no error");
     drop(body);
     assert_eq!(peer.rest().await, b"");
     // The connection itself goes on.
-    let asked = request(Method::GET, "/healthz").body(none()).expect("a request");
+    let asked = request(Method::GET, "/healthz")
+        .body(none())
+        .expect("a request");
     assert_eq!(client.send(asked).await.status(), StatusCode::OK);
 }
 
@@ -226,7 +264,9 @@ async fn an_answer_that_breaks_off_resets_its_stream() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
     let mut client = Client::connect(&rig).await;
-    let asked = request(Method::GET, "/rooms/alice").body(none()).expect("a request");
+    let asked = request(Method::GET, "/rooms/alice")
+        .body(none())
+        .expect("a request");
     let answering = worker.answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi");
     let (response, (peer, _)) = tokio::join!(client.send(asked), answering);
     drop(peer);
@@ -239,7 +279,9 @@ async fn a_stalled_stream_holds_up_no_other() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
     let mut client = Client::connect(&rig).await;
-    let asked = request(Method::GET, "/rooms/alice").body(none()).expect("a request");
+    let asked = request(Method::GET, "/rooms/alice")
+        .body(none())
+        .expect("a request");
     let answering = worker.answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     let (stalled, (peer, _)) = tokio::join!(client.send(asked), answering);
     // Nobody reads it, so at some point nobody takes it.
@@ -255,9 +297,36 @@ async fn a_stalled_stream_holds_up_no_other() {
         }
         assert!(sent < 32 << 20, "{sent} bytes were taken");
     }
-    let asked = request(Method::GET, "/rooms/alice").body(none()).expect("a request");
+    let asked = request(Method::GET, "/rooms/alice")
+        .body(none())
+        .expect("a request");
     let answering = worker.answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     let (response, _) = tokio::join!(client.send(asked), answering);
     assert_eq!(text(response).await, "ok");
-    assert!(stalled.into_body().frame().now_or_never().is_some(), "and it has come");
+    assert!(
+        stalled.into_body().frame().now_or_never().is_some(),
+        "and it has come"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_vanishes_is_noticed() {
+    // "a peer that vanishes without FIN is noticed within ping + timeout; the connection count falls"
+    let rig = Rig::new().await;
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    let server = rig.server.clone();
+    let serving = rig.domain.spawn(async move {
+        server
+            .serve_connection(0, theirs, ([192, 0, 2, 1], 4711).into())
+            .await;
+    });
+    let mut silent = Peer::new(ours);
+    // A whole beginning, and then no answer to any ping.
+    silent.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    silent.write([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
+    let began = rig.domain.monotonic();
+    serving.await.expect("no panic");
+    let took = rig.domain.monotonic() - began;
+    assert!(took <= std::time::Duration::from_secs(41), "{took:?}");
+    assert_eq!(rig.server.connections().now, 0);
 }

@@ -11,7 +11,8 @@ async fn answers_failures_and_connections_are_counted() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
     let requests = |class| probe.counter("pinboard_requests_total", &[("class", class)]);
-    let failures = |outcome| probe.counter("pinboard_forward_failures_total", &[("outcome", outcome)]);
+    let failures =
+        |outcome| probe.counter("pinboard_forward_failures_total", &[("outcome", outcome)]);
     let active = |kind| probe.gauge("pinboard_active_connections", &[("kind", kind)]);
 
     let mut client = rig.get("/rooms/alice").await;
@@ -20,7 +21,12 @@ async fn answers_failures_and_connections_are_counted() {
     peer.write("HTTP/1.1 204 No Content\r\n\r\n").await;
     client.head().await;
     assert_eq!(requests("2xx"), 1);
-    assert_eq!(probe.histogram("pinboard_request_duration_seconds", &[]).len(), 1);
+    assert_eq!(
+        probe
+            .histogram("pinboard_request_duration_seconds", &[])
+            .len(),
+        1
+    );
 
     client.write(get("/rooms/a$")).await;
     client.response().await;
@@ -28,7 +34,8 @@ async fn answers_failures_and_connections_are_counted() {
 
     client.write(get("/rooms/alice")).await;
     peer.head().await;
-    peer.write("HTTP/1.1 503 Busy\r\npinned-refusal: busy\r\ncontent-length: 0\r\n\r\n").await;
+    peer.write("HTTP/1.1 503 Busy\r\npinned-refusal: busy\r\ncontent-length: 0\r\n\r\n")
+        .await;
     client.response().await;
     assert_eq!((requests("5xx"), failures("refused")), (1, 1));
 
@@ -39,7 +46,9 @@ async fn answers_failures_and_connections_are_counted() {
     assert_eq!((requests("5xx"), failures("reset")), (2, 1));
 
     client
-        .write("GET /rooms/alice HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: foo\r\n\r\n")
+        .write(
+            "GET /rooms/alice HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: foo\r\n\r\n",
+        )
         .await;
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: foo\r\n\r\nx";
     let (peer, _) = worker.answer(switch).await;

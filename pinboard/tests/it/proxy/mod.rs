@@ -2,10 +2,11 @@
 
 mod bodies;
 mod callers;
+mod footprint;
 mod headers;
-mod refusals;
 mod http2;
 mod metrics;
+mod refusals;
 pub(crate) mod rig;
 mod targets;
 mod upgrades;

@@ -15,7 +15,8 @@ fn refusal(reason: &str) -> String {
 }
 
 /// What the other edition says while an instance closes.
-const PLAIN: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 3\r\n\r\nno!";
+const PLAIN: &str =
+    "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 3\r\n\r\nno!";
 
 /// Two workers, the first of which holds `alice`.
 async fn pair(rig: &Rig) -> (Worker, Worker) {
@@ -28,7 +29,13 @@ async fn pair(rig: &Rig) -> (Worker, Worker) {
 #[tokio::test]
 async fn an_id_that_is_not_resident_is_placed_again() {
     // P5.9
-    for reason in ["lease-unhealthy", "lease-expired", "draining", "capacity", "activation-queue"] {
+    for reason in [
+        "lease-unhealthy",
+        "lease-expired",
+        "draining",
+        "capacity",
+        "activation-queue",
+    ] {
         let rig = Rig::new().await;
         let (first, second) = pair(&rig).await;
         let mut client = rig
@@ -43,7 +50,10 @@ async fn an_id_that_is_not_resident_is_placed_again() {
         assert_eq!(client.response().await.1, "ok", "{reason}");
         assert_eq!(after.first_line(), before.first_line());
         let epoch = |head: &super::rig::Head| -> u64 {
-            head.header("pinboard-epoch").expect("an epoch").parse().expect("a number")
+            head.header("pinboard-epoch")
+                .expect("an epoch")
+                .parse()
+                .expect("a number")
         };
         assert!(epoch(&after) > epoch(&before));
         assert!(second.caller(&after).is_some(), "for this worker now");
@@ -74,7 +84,11 @@ async fn a_busy_instance_stays_where_it_is() {
 #[tokio::test]
 async fn what_is_moving_is_waited_for() {
     // P5.10: "So a rolling deploy shows clients no error."
-    for answer in [refusal("closing"), refusal("past-deadline"), PLAIN.to_owned()] {
+    for answer in [
+        refusal("closing"),
+        refusal("past-deadline"),
+        PLAIN.to_owned(),
+    ] {
         let rig = Rig::new().await;
         let (first, second) = pair(&rig).await;
         rig.end(&second, EndMode::Now).await;
@@ -117,7 +131,10 @@ async fn a_refusal_that_nothing_follows_is_relayed_after_a_while() {
     assert_eq!((head.status(), &*body), (503, "no!"));
     assert_eq!(head.header("retry-after"), Some("1"));
     let took = rig.domain.monotonic() - began;
-    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(4), "{took:?}");
+    assert!(
+        took >= Duration::from_secs(2) && took < Duration::from_secs(4),
+        "{took:?}"
+    );
     assert!(second.is_left_alone());
 }
 
@@ -126,7 +143,9 @@ async fn an_application_may_say_503() {
     let rig = Rig::new().await;
     let (first, second) = pair(&rig).await;
     let mut client = rig.get("/rooms/alice").await;
-    first.answer("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 3\r\n\r\napp").await;
+    first
+        .answer("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 3\r\n\r\napp")
+        .await;
     assert_eq!(client.response().await.1, "app");
     // And any status with a header that means something on a 503 alone.
     let mut client = rig.get("/rooms/alice").await;
@@ -173,7 +192,9 @@ async fn a_body_past_64_kib_is_not_sent_again() {
     let (first, second) = pair(&rig).await;
     for (length, is_sent_again) in [(64 << 10, true), ((64 << 10) + 1, false)] {
         let mut client = rig
-            .send(&format!("POST /rooms/bob HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"))
+            .send(&format!(
+                "POST /rooms/bob HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
+            ))
             .await;
         client.write(vec![b'x'; length]).await;
         let mut refuser = tokio::select! {
@@ -233,7 +254,11 @@ async fn a_request_that_may_have_arrived_is_never_sent_twice() {
     // P5.11
     let rig = Rig::new().await;
     let (first, second) = pair(&rig).await;
-    for answer in ["", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n"] {
+    for answer in [
+        "",
+        "HTTP/1.1 200 O",
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n",
+    ] {
         let mut client = rig.get("/rooms/alice").await;
         let (mut peer, _) = first.answer(answer).await;
         peer.finish().await;
@@ -259,12 +284,11 @@ async fn a_request_that_has_not_arrived_follows_its_id() {
     };
     let rig = Rig::planned(plan).await;
     let (first, second) = pair(&rig).await;
-    let mut client = rig
-        .send("POST /rooms/alice HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
-        .await;
     rig.end_unseen(&first, EndMode::Now).await;
     first.vanish();
-    client.write("hi").await;
+    let mut client = rig
+        .send("POST /rooms/alice HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi")
+        .await;
     let (mut peer, _) = second.asked().await;
     peer.expect("hi").await;
     peer.write(OK).await;

@@ -102,7 +102,13 @@ impl Rig {
         });
         let proxy = Proxy::new(placement.clone(), workers.clone(), passport, domain.clone());
         let lifecycle = Lifecycle::new();
-        let server = Server::new(proxy, router(&lifecycle), lifecycle, domain.clone(), plan.options);
+        let server = Server::new(
+            proxy,
+            router(&lifecycle),
+            lifecycle,
+            domain.clone(),
+            plan.options,
+        );
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let serving = {
@@ -143,7 +149,8 @@ impl Rig {
             secret: format!("secret-{name}"),
             listener,
         };
-        self.register(&worker, format!("http://{address}{path}"), address).await;
+        self.register(&worker, format!("http://{address}{path}"), address)
+            .await;
         // So long a new worker is left alone.
         self.domain.sleep(Duration::from_millis(55)).await;
         worker
@@ -201,13 +208,20 @@ impl Rig {
 
     /// The same, and the node has not read it yet.
     pub(crate) async fn end_unseen(&self, worker: &Worker, mode: EndMode) {
-        self.store.end_session(&worker.session, mode).await.expect("answers");
+        self.store
+            .end_session(&worker.session, mode)
+            .await
+            .expect("answers");
     }
 
     /// Who holds an id.
     pub(crate) async fn holder(&self, id: &str) -> Option<SessionId> {
         let key = PlacementKey::single(NS, id);
-        self.store.row(&key).await.expect("answers").map(|row| row.session)
+        self.store
+            .row(&key)
+            .await
+            .expect("answers")
+            .map(|row| row.session)
     }
 
     /// A client's connection.
@@ -257,7 +271,9 @@ fn router(lifecycle: &Lifecycle) -> Router {
             }),
         )
         .fallback(|request: axum::extract::Request| async move {
-            let peer = request.extensions().get::<axum::extract::ConnectInfo<SocketAddr>>();
+            let peer = request
+                .extensions()
+                .get::<axum::extract::ConnectInfo<SocketAddr>>();
             format!("routed {} for {}", request.uri(), peer.is_some())
         })
 }
@@ -304,6 +320,13 @@ impl Worker {
 
     /// Nobody listens any more.
     pub(crate) fn vanish(self) {}
+
+    /// For a worker on threads of its own.
+    pub(crate) fn into_blocking(self) -> std::net::TcpListener {
+        let listener = self.listener.into_std().expect("a listener");
+        listener.set_nonblocking(false).expect("a listener");
+        listener
+    }
 }
 
 /// One end of a connection.
@@ -367,7 +390,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 
     pub(crate) async fn read(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        soon("more bytes", self.stream.read_exact(&mut bytes)).await.expect("more");
+        soon("more bytes", self.stream.read_exact(&mut bytes))
+            .await
+            .expect("more");
         bytes
     }
 
@@ -384,7 +409,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     /// Reads a head and a body whose length it says.
     pub(crate) async fn response(&mut self) -> (Head, String) {
         let head = self.head().await;
-        let length = head.header("content-length").map_or(0, |length| length.parse().expect("a number"));
+        let length = head
+            .header("content-length")
+            .map_or(0, |length| length.parse().expect("a number"));
         let body = self.read(length).await;
         (head, String::from_utf8(body).expect("text"))
     }

@@ -80,7 +80,11 @@ fn an_odd_id_is_told_why() {
         ("/rooms/a;v=1", ALPHABET),
         ("/rooms/a+b", ALPHABET),
     ] {
-        assert_eq!(Target::parse(raw), Err(TargetError::InvalidId(reason)), "{raw}");
+        assert_eq!(
+            Target::parse(raw),
+            Err(TargetError::InvalidId(reason)),
+            "{raw}"
+        );
     }
 }
 
@@ -125,7 +129,10 @@ async fn an_absolute_target_is_taken_for_what_it_names() {
         .send("GET http://other.example:81/rooms/alice/x?y HTTP/1.1\r\nHost: rooms.example\r\n\r\n")
         .await;
     let (_, head) = worker.answer("HTTP/1.1 204 No Content\r\n\r\n").await;
-    assert_eq!(head.first_line(), "GET /behind/here/rooms/alice/x?y HTTP/1.1");
+    assert_eq!(
+        head.first_line(),
+        "GET /behind/here/rooms/alice/x?y HTTP/1.1"
+    );
     assert_eq!(head.header("host"), Some("other.example:81"));
     assert_eq!(client.head().await.status(), 204);
 }
@@ -135,8 +142,11 @@ async fn every_method_goes_to_the_worker() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
     for method in ["OPTIONS", "HEAD", "DELETE", "PATCH", "PROPFIND", "X-Y.z"] {
-        let mut client =
-            rig.send(&format!("{method} /rooms/alice HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let mut client = rig
+            .send(&format!(
+                "{method} /rooms/alice HTTP/1.1\r\nHost: a\r\n\r\n"
+            ))
+            .await;
         let answer = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
         let (_, head) = worker.answer(answer).await;
         assert_eq!(head.first_line(), format!("{method} /rooms/alice HTTP/1.1"));
@@ -161,9 +171,17 @@ async fn what_is_not_there_is_answered_without_a_worker() {
         assert_eq!(head.header("content-type"), Some("application/json"));
         assert!(says(&body, error), "{target}: {body}");
     }
-    let (head, _) = rig.send("CONNECT rooms:443 HTTP/1.1\r\nHost: rooms:443\r\n\r\n").await.response().await;
+    let (head, _) = rig
+        .send("CONNECT rooms:443 HTTP/1.1\r\nHost: rooms:443\r\n\r\n")
+        .await
+        .response()
+        .await;
     assert_eq!(head.status(), 405);
-    let (head, _) = rig.send("OPTIONS * HTTP/1.1\r\nHost: rooms\r\n\r\n").await.response().await;
+    let (head, _) = rig
+        .send("OPTIONS * HTTP/1.1\r\nHost: rooms\r\n\r\n")
+        .await
+        .response()
+        .await;
     assert_eq!(head.status(), 404);
     assert!(worker.is_left_alone());
 }
@@ -171,9 +189,18 @@ async fn what_is_not_there_is_answered_without_a_worker() {
 #[tokio::test]
 async fn reserved_paths_are_the_routers() {
     let rig = Rig::new().await;
-    for path in ["/registry/workers", "/registry", "/healthz", "/metrics?x", "/healthz/alice"] {
+    for path in [
+        "/registry/workers",
+        "/registry",
+        "/healthz",
+        "/metrics?x",
+        "/healthz/alice",
+    ] {
         let (head, body) = rig.get(path).await.response().await;
-        assert_eq!((head.status(), &*body), (200, &*format!("routed {path} for true")));
+        assert_eq!(
+            (head.status(), &*body),
+            (200, &*format!("routed {path} for true"))
+        );
     }
     let (head, _) = rig.get("/registryx/a").await.response().await;
     assert_eq!(head.status(), 404);

@@ -9,10 +9,13 @@ use tokio_tungstenite::{WebSocketStream, accept_async, client_async};
 
 use super::rig::{Head, Peer, Rig, Worker, get, soon};
 
-const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n";
+const SWITCH: &str =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n";
 
 fn upgrade(lines: &str) -> String {
-    format!("GET /rooms/alice HTTP/1.1\r\nHost: rooms.example\r\nConnection: Upgrade\r\nUpgrade: foo\r\n{lines}\r\n")
+    format!(
+        "GET /rooms/alice HTTP/1.1\r\nHost: rooms.example\r\nConnection: Upgrade\r\nUpgrade: foo\r\n{lines}\r\n"
+    )
 }
 
 /// A tunnel of no protocol in particular, and both its ends.
@@ -30,7 +33,9 @@ async fn socket(rig: &Rig, worker: &Worker) -> (Socket, Socket) {
     let stream = TcpStream::connect(rig.address).await.expect("listens");
     let connecting = client_async("ws://rooms.example/rooms/alice/chat", stream);
     let (client, peer) = tokio::join!(connecting, async {
-        accept_async(worker.accept().await.stream).await.expect("a handshake")
+        accept_async(worker.accept().await.stream)
+            .await
+            .expect("a handshake")
     });
     (client.expect("a handshake").0, peer)
 }
@@ -82,7 +87,10 @@ async fn the_switch_keeps_what_it_says() {
     assert_eq!(head.header("connection"), Some("upgrade"));
     assert_eq!(head.header("upgrade"), Some("foo"));
     assert_eq!(head.header("sec-websocket-protocol"), Some("json"));
-    assert_eq!(head.header("sec-websocket-extensions"), Some("permessage-deflate"));
+    assert_eq!(
+        head.header("sec-websocket-extensions"),
+        Some("permessage-deflate")
+    );
     assert_eq!(head.header("sec-websocket-accept"), Some("y"));
     assert_eq!(head.header("x-secret"), None);
     // What came behind it as well.
@@ -108,7 +116,9 @@ async fn a_refused_upgrade_keeps_its_body_and_its_connections() {
     peer.write("HTTP/1.1 204 No Content\r\n\r\n").await;
     assert_eq!(client.head().await.status(), 204);
     // And is read strictly again.
-    client.write("GET /rooms/alice HTTP/1.1\nHost: a\r\n\r\n").await;
+    client
+        .write("GET /rooms/alice HTTP/1.1\nHost: a\r\n\r\n")
+        .await;
     assert_eq!(client.head().await.status(), 400);
 }
 
@@ -117,11 +127,28 @@ async fn what_came_too_early_for_a_refused_upgrade_is_no_request() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;
     let mut client = rig.send(&(upgrade("") + &get("/rooms/smuggled"))).await;
-    worker.answer("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").await;
+    worker
+        .answer("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+        .await;
     let head = client.head().await;
-    assert_eq!((head.status(), head.header("connection")), (403, Some("close")));
+    assert_eq!(
+        (head.status(), head.header("connection")),
+        (403, Some("close"))
+    );
     assert_eq!(client.rest().await, b"");
     assert!(worker.is_left_alone());
+
+    // Also when there is more of it than is ever read, and whoever sends it is not reset under the answer.
+    let mut client = rig.send(&(upgrade("") + &get("/rooms/smuggled"))).await;
+    let (mut peer, _) = worker.asked().await;
+    client.write(vec![b'x'; 300_000]).await;
+    peer.write("HTTP/1.1 403 Forbidden\r\ncontent-length: 7\r\n\r\nnot you")
+        .await;
+    client.write(vec![b'x'; 300_000]).await;
+    assert_eq!(client.response().await.1, "not you");
+    assert_eq!(client.rest().await, b"");
+
+    drop(peer);
 
     // For one that is granted it is the tunnel's.
     let mut client = rig.send(&(upgrade("") + "early")).await;
@@ -141,7 +168,9 @@ async fn http_2_in_clear_text_is_not_upgraded_to() {
                  HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n"
             ))
             .await;
-        let (_, head) = worker.answer("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await;
+        let (_, head) = worker
+            .answer("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+            .await;
         assert_eq!(head.header("upgrade"), None);
         assert_eq!(head.header("http2-settings"), None);
         assert_eq!(client.head().await.status(), 204);
@@ -200,9 +229,15 @@ async fn messages_codes_and_reasons_arrive_unchanged() {
     for length in [0, 1, 125, 126, 65_535, 65_536, 1_000_000] {
         let message = Message::binary(vec![7; length]);
         client.send(message.clone()).await.expect("open");
-        assert_eq!(next(&mut peer).await.expect("open").expect("a message"), message);
+        assert_eq!(
+            next(&mut peer).await.expect("open").expect("a message"),
+            message
+        );
         peer.send(message.clone()).await.expect("open");
-        assert_eq!(next(&mut client).await.expect("open").expect("a message"), message);
+        assert_eq!(
+            next(&mut client).await.expect("open").expect("a message"),
+            message
+        );
     }
     let frame = tungstenite::protocol::CloseFrame {
         code: CloseCode::Library(4_321),
@@ -230,7 +265,10 @@ async fn a_worker_that_drops_a_websocket_leaves_a_legal_close() {
     for is_reset in [false, true] {
         let (mut client, mut peer) = socket(&rig, &worker).await;
         peer.send(Message::text("last words")).await.expect("open");
-        assert_eq!(next(&mut client).await.expect("open").expect("a message"), Message::text("last words"));
+        assert_eq!(
+            next(&mut client).await.expect("open").expect("a message"),
+            Message::text("last words")
+        );
         if is_reset {
             peer.get_ref().set_zero_linger().expect("a socket");
         }
@@ -283,7 +321,9 @@ async fn large_heads_pass_and_larger_ones_are_refused() {
         assert_eq!(client.head().await.status(), 101);
     }
     for length in [33 << 10, 200 << 10] {
-        let mut client = rig.send(&upgrade(&format!("Cookie: {}\r\n", "c".repeat(length)))).await;
+        let mut client = rig
+            .send(&upgrade(&format!("Cookie: {}\r\n", "c".repeat(length))))
+            .await;
         assert_eq!(client.head().await.status(), 431);
         assert_eq!(client.rest().await, b"");
     }
@@ -305,8 +345,9 @@ async fn an_upgrade_is_one_that_is_asked_for_as_such() {
         "GET /rooms/alice HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: foo\r\nUpgrade: bar\r\n\r\n",
     ] {
         let mut client = rig.send(request).await;
-        let (_, head): (_, Head) =
-            worker.answer("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await;
+        let (_, head): (_, Head) = worker
+            .answer("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+            .await;
         assert_eq!(head.header("upgrade"), None, "{request}");
         assert_eq!(client.head().await.status(), StatusCode::NO_CONTENT);
     }

@@ -36,7 +36,12 @@ fn about(took: Duration, seconds: u64) -> bool {
 async fn a_head_that_takes_too_long_ends_its_connection() {
     // P5.12: "request headers 30 s (slow-loris)"
     let rig = Rig::new().await;
-    for head in ["", "P", "PRI * HTTP/2.0\r\n\r\n", "GET /rooms/alice HTTP/1.1\r\nX: "] {
+    for head in [
+        "",
+        "P",
+        "PRI * HTTP/2.0\r\n\r\n",
+        "GET /rooms/alice HTTP/1.1\r\nX: ",
+    ] {
         let mut client = piped(&rig);
         client.write(head).await;
         let took = ended_after(&rig, &mut client).await;
@@ -46,7 +51,10 @@ async fn a_head_that_takes_too_long_ends_its_connection() {
     let mut client = piped(&rig);
     client.write("GET /rooms/alice HTTP/1.1\r\nX: ").await;
     let began = rig.domain.monotonic();
-    while tokio::io::AsyncWriteExt::write_all(&mut client.stream, b"y").await.is_ok() {
+    while tokio::io::AsyncWriteExt::write_all(&mut client.stream, b"y")
+        .await
+        .is_ok()
+    {
         rig.domain.sleep(Duration::from_secs(2)).await;
     }
     let took = rig.domain.monotonic() - began;
@@ -81,7 +89,10 @@ async fn empty_lines_keep_nothing_alive() {
     client.write(get("/healthz")).await;
     client.response().await;
     let began = rig.domain.monotonic();
-    while tokio::io::AsyncWriteExt::write_all(&mut client.stream, b"\r\n").await.is_ok() {
+    while tokio::io::AsyncWriteExt::write_all(&mut client.stream, b"\r\n")
+        .await
+        .is_ok()
+    {
         rig.domain.sleep(Duration::from_secs(2)).await;
     }
     let took = rig.domain.monotonic() - began;
@@ -106,7 +117,12 @@ async fn heads_are_bounded_in_bytes_and_in_number() {
         // It may be refused before all of it is written.
         let head = with(&lines);
         let _ = tokio::io::AsyncWriteExt::write_all(&mut client.stream, head.as_bytes()).await;
-        assert_eq!(client.head().await.status(), status, "{} bytes", lines.len());
+        assert_eq!(
+            client.head().await.status(),
+            status,
+            "{} bytes",
+            lines.len()
+        );
     }
     let target = format!("/healthz?{}", "x".repeat(20 << 10));
     assert_eq!(rig.get(&target).await.head().await.status(), 200);
@@ -134,7 +150,10 @@ async fn there_are_so_many_connections_and_no_more() {
     assert_eq!(second.head().await.status(), 101);
     let mut third = rig.get("/healthz").await;
     let (head, body) = third.response().await;
-    assert_eq!((head.status(), head.header("retry-after")), (503, Some("1")));
+    assert_eq!(
+        (head.status(), head.header("retry-after")),
+        (503, Some("1"))
+    );
     assert_eq!(head.header("connection"), Some("close"));
     assert!(says(&body, "too many connections"));
     assert_eq!(third.rest().await, b"");

@@ -20,12 +20,15 @@ async fn lanes_share_an_address_and_end_with_their_server() {
     let serving = async {
         loop {
             let (mut peer, _) = worker.asked().await;
-            peer.write("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await;
+            peer.write("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+                .await;
         }
     };
     let asking = async {
         for _ in 0..50 {
-            let stream = tokio::net::TcpStream::connect(lanes.address()).await.expect("listens");
+            let stream = tokio::net::TcpStream::connect(lanes.address())
+                .await
+                .expect("listens");
             let mut client = Peer::new(stream);
             client.write(get("/rooms/alice")).await;
             assert_eq!(client.head().await.status(), 204);

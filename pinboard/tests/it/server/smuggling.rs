@@ -81,7 +81,12 @@ async fn what_can_be_read_in_two_ways_is_refused() {
 async fn heads_that_come_in_pieces_are_read_no_less_strictly() {
     let rig = Rig::new().await;
     let mut client = rig.connect().await;
-    for piece in ["GET /rooms/alice HT", "TP/1.1\r", "\nHost: a\r\nX: y", "\nZ: w\r\n\r\n"] {
+    for piece in [
+        "GET /rooms/alice HT",
+        "TP/1.1\r",
+        "\nHost: a\r\nX: y",
+        "\nZ: w\r\n\r\n",
+    ] {
         client.write(piece).await;
         tokio::task::yield_now().await;
     }
@@ -112,9 +117,15 @@ async fn chunks_that_can_be_read_in_two_ways_break_the_request_off() {
         client.write(format!("{body}{HIDDEN}")).await;
         let got = peer.rest().await;
         let got = String::from_utf8_lossy(&got);
-        assert!(!got.contains("hidden") && !got.ends_with("0\r\n\r\n"), "{body:?}: {got}");
+        assert!(
+            !got.contains("hidden") && !got.ends_with("0\r\n\r\n"),
+            "{body:?}: {got}"
+        );
         let answer = client.rest().await;
-        assert!(!String::from_utf8_lossy(&answer).contains("HTTP/1.1 200"), "{body:?}");
+        assert!(
+            !String::from_utf8_lossy(&answer).contains("HTTP/1.1 200"),
+            "{body:?}"
+        );
         assert!(worker.is_left_alone(), "{body:?}");
     }
 }
@@ -131,9 +142,18 @@ async fn requests_that_follow_each_other_are_told_apart() {
         )
         .await;
     let mut peer = worker.accept().await;
-    for (target, body) in [("/1", &b"3\r\n\n\n\n\r\n0\r\n"[..]), ("/2", b"\n#\n"), ("/3", b"")] {
+    for (target, body) in [
+        ("/1", &b"3\r\n\n\n\n\r\n0\r\n"[..]),
+        ("/2", b"\n#\n"),
+        ("/3", b""),
+    ] {
         let head = peer.head().await;
-        assert!(head.first_line().contains(&format!("/rooms/alice{target} ")), "{}", head.text);
+        assert!(
+            head.first_line()
+                .contains(&format!("/rooms/alice{target} ")),
+            "{}",
+            head.text
+        );
         peer.expect(body).await;
         if target == "/1" {
             peer.expect("x: y\r\n\r\n").await;
@@ -142,7 +162,9 @@ async fn requests_that_follow_each_other_are_told_apart() {
         assert_eq!(client.head().await.status(), 204);
     }
     // What is wrong with a later one does not undo what was answered before.
-    client.write(get("/rooms/alice") + "GET /x HTTP/1.1\nHost: a\r\n\r\n").await;
+    client
+        .write(get("/rooms/alice") + "GET /x HTTP/1.1\nHost: a\r\n\r\n")
+        .await;
     peer.head().await;
     peer.write("HTTP/1.1 204 No Content\r\n\r\n").await;
     assert_eq!(client.head().await.status(), 204);

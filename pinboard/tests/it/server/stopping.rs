@@ -61,7 +61,8 @@ async fn what_has_begun_is_finished_and_then_all_is_over() {
     let stopping = rig.server.stop();
     let rest = async {
         assert_eq!(idle.rest().await, b"", "told goodbye");
-        peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+        peer.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+            .await;
         let (head, body) = busy.response().await;
         assert_eq!((head.header("connection"), &*body), (Some("close"), "ok"));
         assert_eq!(busy.rest().await, b"");
@@ -69,7 +70,10 @@ async fn what_has_begun_is_finished_and_then_all_is_over() {
         assert_eq!(stream.rest().await, b"2\r\nhi\r\n0\r\n\r\n");
         tunnel.write("still").await;
         other.expect("still").await;
-        assert!(TcpStream::connect(rig.address).await.is_err(), "nobody listens");
+        assert!(
+            TcpStream::connect(rig.address).await.is_err(),
+            "nobody listens"
+        );
         assert!(rig.server.lifecycle().ended().now_or_never().is_none());
         drop(tunnel);
         other.rest().await;
@@ -88,7 +92,9 @@ async fn tunnels_that_stay_are_closed_with_a_word() {
     let worker = rig.worker("a").await;
     let stream = TcpStream::connect(rig.address).await.expect("listens");
     let (client, peer) = tokio::join!(client_async("ws://rooms/rooms/alice/chat", stream), async {
-        accept_async(worker.accept().await.stream).await.expect("a handshake")
+        accept_async(worker.accept().await.stream)
+            .await
+            .expect("a handshake")
     });
     let (mut client, mut peer) = (client.expect("a handshake").0, peer);
     // One without frames, and a request that never ends.
@@ -153,7 +159,9 @@ async fn an_idle_client_of_http_2_is_told_about_the_shutdown() {
     let connection = rig.domain.spawn(connection);
     let request = |target: &str| {
         let uri = format!("http://rooms{target}");
-        http::Request::get(uri).body(Empty::<bytes::Bytes>::new()).expect("a request")
+        http::Request::get(uri)
+            .body(Empty::<bytes::Bytes>::new())
+            .expect("a request")
     };
     let asking = requests.send_request(request("/rooms/alice"));
     let (mut peer, _) = tokio::select! {
@@ -186,7 +194,9 @@ async fn a_request_that_races_the_end_is_answered() {
         for mut client in clients {
             // Whoever is not told goodbye before has an answer; nobody is reset.
             let mut answer = Vec::new();
-            let wrote = tokio::io::AsyncWriteExt::write_all(&mut client.stream, get("/healthz").as_bytes()).await;
+            let wrote =
+                tokio::io::AsyncWriteExt::write_all(&mut client.stream, get("/healthz").as_bytes())
+                    .await;
             let read = tokio::io::AsyncReadExt::read_to_end(&mut client.stream, &mut answer).await;
             assert!(wrote.is_ok() && read.is_ok(), "{wrote:?} {read:?}");
             assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 200"));

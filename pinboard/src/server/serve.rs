@@ -21,6 +21,7 @@ use super::rt::{DomainExecutor, DomainTimer};
 use super::table::Table;
 use super::vitals::Nudge;
 use super::{Lifecycle, ServerOptions, refusal, socket};
+use crate::metrics::names;
 use crate::proxy::Proxy;
 
 /// The most bytes of a request's head. Browsers send cookies of 16 KiB at most.
@@ -105,7 +106,7 @@ impl Server {
                 http1,
                 http2,
                 domain,
-                active: gauge!("pinboard_active_connections", "kind" => "client"),
+                active: gauge!(names::ACTIVE_CONNECTIONS, "kind" => names::connection::CLIENT),
                 refusing: AtomicUsize::new(0),
                 lifecycle,
                 lanes: (0..options.lanes.max(1)).map(|_| Arc::default()).collect(),
