@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import StreamingResponse
-from pinned import PinnedAPI, PinnedWorker, attestation, route
+from pinned import PinnedAPI, PinnedHost, PinnedWorker, attestation, route
 
 
 class Room(PinnedAPI):
@@ -58,10 +58,13 @@ class Room(PinnedAPI):
 
 
 worker = PinnedWorker(
-    hosts={"/rooms": Room},
-    heartbeat_interval=float(os.environ.get("HEARTBEAT", "0.5")),
+    pinboard_url=os.environ["PINBOARD_URL"],
+    token=os.environ["PINBOARD_TOKEN"],
+    advertise_url=os.environ["ADVERTISE_URL"],
+    heartbeat_interval=0.5,
+    lease_buffer=0.5,
 )
-worker.lease.configure(buffer=0.5)
+rooms = PinnedHost(Room, worker=worker, namespace="/rooms")
 
 
 async def main() -> None:
@@ -83,6 +86,7 @@ async def main() -> None:
 
     app = FastAPI(lifespan=lifespan)
     app.include_router(worker)
+    app.include_router(rooms)
     server.config.app = app
     await server.serve()
 
