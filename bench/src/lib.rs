@@ -19,6 +19,7 @@ pub mod pgbench;
 pub mod pinned_server;
 pub mod plain_sqlite;
 pub mod proc;
+pub mod proxied;
 pub mod server;
 pub mod sharded;
 pub mod tray_load;

@@ -1,7 +1,8 @@
 //! The test harness of `pinned`: apps and clients in one process, stand-ins for what is behind a worker, and a
 //! simulated world.
 //!
-//! Everything runs in the test's own process, without sockets, so that a paused clock is all the time there is.
+//! Everything but the servers runs in the test's own process, without sockets, so that a paused clock is all the time
+//! there is.
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -77,6 +78,7 @@
 //! | stand in for the state store | [`BarrierStore`] |
 //! | check a state store of your own | [`conformance::state_store`] |
 //! | have a PostgreSQL | [`PostgresServer`] |
+//! | have a Redis, or a cluster of three | [`RedisServer`], [`RedisCluster`] |
 //! | run in virtual time, from a seed | [`sim`] |
 //!
 //! Mistakes of a test, such as a malformed path, are panics that say what is wrong.
@@ -91,8 +93,10 @@ mod logs;
 mod metrics;
 mod placements;
 mod postgres;
+mod redis;
 mod request;
 mod response;
+mod server;
 pub mod sim;
 mod socket;
 mod valve;
@@ -107,6 +111,7 @@ pub use logs::{CapturedLogs, LogEvent, capture_logs};
 pub use metrics::MetricsProbe;
 pub use placements::{Release, ScriptedPlacements};
 pub use postgres::PostgresServer;
+pub use redis::{RedisCluster, RedisOptions, RedisPersistence, RedisServer};
 pub use request::TestRequest;
 pub use response::{BodyError, BodyReader, TestResponse};
 pub use socket::{Disconnected, SocketRequest, TestSocket};

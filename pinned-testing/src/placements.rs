@@ -176,8 +176,8 @@ impl Placements for ScriptedPlacements {
         })
     }
 
-    fn session_audience(&self) -> Option<String> {
-        self.shared.script.lock().session.clone()
+    fn session_audience(&self) -> Option<Arc<str>> {
+        self.shared.script.lock().session.as_deref().map(Arc::from)
     }
 }
 

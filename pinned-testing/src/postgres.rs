@@ -1,26 +1,19 @@
 //! A private PostgreSQL for tests.
 
-use std::collections::VecDeque;
-use std::fmt;
-use std::fs;
-use std::io::{self, BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, ChildStderr, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{env, thread};
+use std::{env, fmt, fs};
 
-use parking_lot::Mutex;
 use tokio::sync::OnceCell;
-use tokio::task::spawn_blocking;
+
+use crate::server::{Folder, Guarded, Served, complete, folder_with, run_blocking};
 
 /// The superuser of the server, who needs no password.
 const USER: &str = "postgres";
-/// What is shown of the server's log when it does not start.
-const LOG_LINES: usize = 40;
-/// Somebody else may take the free port first.
-const PORTS_TRIED: usize = 5;
+const PROGRAMS: [&str; 3] = ["initdb", "postgres", "psql"];
 
 /// A PostgreSQL of its own, on a free port of 127.0.0.1 and in a temporary folder, durable as in production.
 ///
@@ -36,8 +29,7 @@ const PORTS_TRIED: usize = 5;
 pub struct PostgresServer {
     binaries: PathBuf,
     port: u16,
-    /// A shell that ends the server and removes its folder once its standard input closes, as it does with this process.
-    guardian: Child,
+    server: Arc<Guarded>,
     databases: AtomicU64,
 }
 
@@ -51,7 +43,7 @@ impl PostgresServer {
         run_blocking(start).await
     }
 
-    /// The one of this test binary, started by whoever asks first.
+    /// The one of this test binary, started by whoever asks first. Tests run beside each other: leave it running.
     ///
     /// # Panics
     ///
@@ -103,6 +95,37 @@ impl PostgresServer {
         self.port
     }
 
+    /// Ends the server at once, as a crash would: sessions are cut, and what was committed is found again in the log at
+    /// the next start. Does nothing to one that does not run.
+    ///
+    /// This is PostgreSQL's immediate shutdown. SIGKILL would leave the processes of its sessions behind.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is ended even if the future is dropped.
+    pub async fn kill(&self) {
+        let server = Arc::clone(&self.server);
+        run_blocking(move || server.kill()).await;
+    }
+
+    /// Starts the server on the port and with the data it had, after [killing](Self::kill) it if it runs.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start, which shows its log.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is restarted even if the future is dropped.
+    pub async fn restart(&self) {
+        let server = Arc::clone(&self.server);
+        run_blocking(move || server.restart()).await;
+    }
+
     /// The path of a program that comes with this PostgreSQL, such as `pgbench`.
     #[must_use]
     pub fn binary(&self, name: &str) -> PathBuf {
@@ -114,22 +137,8 @@ impl fmt::Debug for PostgresServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresServer")
             .field("port", &self.port)
+            .field("pid", &self.server.process())
             .finish_non_exhaustive()
-    }
-}
-
-impl Drop for PostgresServer {
-    fn drop(&mut self) {
-        drop(self.guardian.stdin.take());
-        // It has been told, and there is nothing to do about a failure.
-        let _ = self.guardian.wait();
-    }
-}
-
-async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 
@@ -137,9 +146,34 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 
 fn start() -> PostgresServer {
     let binaries = binaries();
-    let folder = Folder::make();
-    let user = User::of(&folder.0);
-    let data = folder.0.join("data");
+    let folder = Folder::make("postgres");
+    let user = User::of(folder.path());
+    let data = folder.path().join("data");
+    let settings = [
+        "listen_addresses=127.0.0.1",
+        "unix_socket_directories=",
+        "max_connections=200",
+    ];
+    let mut command: Vec<OsString> = vec![
+        binaries.join("postgres").into(),
+        "-D".into(),
+        data.clone().into(),
+    ];
+    command.extend(
+        settings
+            .into_iter()
+            .flat_map(|set| ["-c".into(), set.into()]),
+    );
+    let server = Guarded::new(
+        folder,
+        Served {
+            name: "PostgreSQL",
+            shell: user.command(Path::new("/bin/sh")),
+            command,
+            ending: "QUIT",
+            marks: &["database system is ready to accept connections"],
+        },
+    );
     let mut initdb = user.command(&binaries.join("initdb"));
     initdb
         .args([
@@ -152,74 +186,28 @@ fn start() -> PostgresServer {
         .arg("--pgdata")
         .arg(&data);
     complete(initdb);
-    for _ in 0..PORTS_TRIED {
-        let port = free_port();
-        let mut guardian = guard(&user, &binaries, &data, &folder.0, port);
-        match wait_until_ready(&mut guardian) {
-            Ok(()) => {
-                // From here on the folder is the guardian's.
-                std::mem::forget(folder);
-                return PostgresServer {
-                    binaries,
-                    port,
-                    guardian,
-                    databases: AtomicU64::new(0),
-                };
-            }
-            Err(log) if log.contains("could not bind") => {
-                let _ = guardian.wait();
-            }
-            Err(log) => panic!("PostgreSQL did not start:\n{log}"),
-        }
+    let [port] = server.start(|[port]| format!("-p {port}"));
+    PostgresServer {
+        binaries,
+        port,
+        server: Arc::new(server),
+        databases: AtomicU64::new(0),
     }
-    panic!("PostgreSQL found each of {PORTS_TRIED} free ports taken");
 }
 
 /// Where the programs are: on `PATH`, or where Debian keeps those of each version.
 fn binaries() -> PathBuf {
-    let on_path = env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = env::split_paths(&on_path).collect();
-    if let Ok(versions) = fs::read_dir("/usr/lib/postgresql") {
-        let mut versions: Vec<PathBuf> = versions.flatten().map(|entry| entry.path()).collect();
-        // The newest first.
-        versions.sort_by_key(|path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            std::cmp::Reverse(name.and_then(|name| name.parse::<u32>().ok()))
-        });
-        folders.extend(versions.into_iter().map(|version| version.join("bin")));
-    }
-    folders
-        .into_iter()
-        .find(|folder| ["initdb", "postgres", "psql"].iter().all(|name| folder.join(name).is_file()))
-        .expect(
-            "PostgreSQL is neither on PATH nor under /usr/lib/postgresql; install the package `postgresql` (Debian)",
-        )
-}
-
-/// Removed again, unless a guardian has taken it over.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("pinned-postgres-{}-{number}", process::id());
-            let path = env::temp_dir().join(name);
-            match fs::create_dir(&path) {
-                Ok(()) => return Self(path),
-                // Left over by a process of the same id.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => panic!("cannot make {}: {error}", path.display()),
-            }
-        }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+    let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .map(|versions| versions.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    // The newest first.
+    versions.sort_by_key(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        std::cmp::Reverse(name.and_then(|name| name.parse::<u32>().ok()))
+    });
+    folder_with(&PROGRAMS, versions.into_iter().map(|version| version.join("bin"))).expect(
+        "PostgreSQL is neither on PATH nor under /usr/lib/postgresql; install the package `postgresql` (Debian)",
+    )
 }
 
 /// Whom the server runs as: PostgreSQL refuses to run as root.
@@ -269,82 +257,4 @@ impl User {
         }
         command
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|bound| bound.local_addr());
-    listener.expect("a free port on 127.0.0.1").port()
-}
-
-/// Starts the server under a shell that outlives this process for as long as it takes to clean up.
-fn guard(user: &User, binaries: &Path, data: &Path, folder: &Path, port: u16) -> Child {
-    // `read` returns once the other end of the pipe is gone, whatever became of the process that had it. If the server
-    // ends first, its wait is what ends the shell.
-    const GUARD: &str = r#"
-        "$1" -D "$2" -p "$3" -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
-            -c max_connections=200 </dev/null &
-        server=$!
-        (read -r _; kill -QUIT "$server") <&3 2>/dev/null &
-        exec 3<&-
-        wait "$server"
-        status=$?
-        [ "$status" = 1 ] || rm -rf "$4"
-        exit "$status"
-    "#;
-    user.command(Path::new("/bin/sh"))
-        .args(["-c", &format!("exec 3<&0\n{GUARD}"), "guardian"])
-        .arg(binaries.join("postgres"))
-        .arg(data)
-        .arg(port.to_string())
-        .arg(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("a shell to start PostgreSQL under")
-}
-
-/// Reads the server's log until it serves; the log, if it ends before. What comes later is read and forgotten.
-fn wait_until_ready(guardian: &mut Child) -> Result<(), String> {
-    let stderr = guardian.stderr.take().expect("piped");
-    let (ready, outcome) = std::sync::mpsc::channel();
-    let log = Arc::new(Mutex::new(VecDeque::new()));
-    let tail = Arc::clone(&log);
-    thread::spawn(move || follow(stderr, &tail, &ready));
-    match outcome.recv() {
-        Ok(()) => Ok(()),
-        Err(_) => Err(Vec::from(std::mem::take(&mut *log.lock())).join("\n")),
-    }
-}
-
-fn follow(
-    stderr: ChildStderr,
-    tail: &Mutex<VecDeque<String>>,
-    ready: &std::sync::mpsc::Sender<()>,
-) {
-    for line in BufReader::new(stderr).lines() {
-        let Ok(line) = line else {
-            return;
-        };
-        if line.contains("database system is ready to accept connections") {
-            let _ = ready.send(());
-        }
-        let mut tail = tail.lock();
-        if tail.len() == LOG_LINES {
-            tail.pop_front();
-        }
-        tail.push_back(line);
-    }
-}
-
-/// Runs a program to its end.
-fn complete(mut command: Command) {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("cannot run {program}: {error}"));
-    assert!(
-        output.status.success(),
-        "{program} failed: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }

@@ -92,6 +92,9 @@ pub use crate::authoring::{Durable, Tray, authorize, inbox, lifespan, pinned_api
 pub use crate::durability::{Frontier, FrontierError, NoStateStore, Receipt};
 pub use crate::error::{BoxError, Error, Result};
 #[doc(hidden)]
+#[cfg(feature = "fleet")]
+pub use crate::fleet::transport::{ControlAnswer, ControlPlane};
+#[doc(hidden)]
 pub use crate::host::env::Placements;
 pub use crate::host::handle::PinnedHost;
 pub use crate::host::options::HostOptions;

@@ -9,6 +9,7 @@ mod event;
 mod memory;
 mod order;
 mod placement;
+mod redis;
 mod session;
 
 pub use contract::{RegistryStore, StoreFuture, StoreOptions};
@@ -20,6 +21,7 @@ pub use placement::{
     Claim, Claimed, Expected, Fence, FenceState, Invalidation, PlacementKey, Reclaimed, Release,
     Row,
 };
+pub use redis::{InvalidRedisUrl, RedisStore, RedisUrl};
 pub use session::{
     EndMode, Heartbeat, HeartbeatOutcome, NewSession, Registered, SessionChanges, SessionId,
     SessionRecord, SessionUpdate, SessionView,

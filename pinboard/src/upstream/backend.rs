@@ -34,6 +34,33 @@ pub struct BackendOptions {
 ///
 /// Each lane has idle connections of its own, so that a connection is polled by one thread all its life. Dropping a
 /// backend closes the idle ones; responses that are under way go on to their end.
+///
+/// ```no_run
+/// use bytes::Bytes;
+/// use http_body_util::{BodyExt as _, Full};
+/// use pinboard::upstream::{Backend, BackendOptions, Framing, RequestHead};
+/// use pinned_domain::Domain;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let backend = Backend::new(BackendOptions {
+///     url: "http://worker.example:8000/".parse()?,
+///     addresses: vec![([10, 0, 0, 7], 8000).into()],
+///     lanes: 2,
+///     domain: Domain::real(),
+/// });
+/// let head = RequestHead {
+///     bytes: b"POST /rooms/blue/say HTTP/1.1\r\nhost: rooms.example\r\n".to_vec(),
+///     framing: Framing::Length(5),
+///     expect_continue: false,
+///     no_response_body: false,
+///     upgrade: None,
+///     accepts_trailers: false,
+/// };
+/// let reply = backend.send(0, head, Full::new(Bytes::from_static(b"hello"))).await?;
+/// println!("{}: {:?}", reply.status, reply.body.collect().await?.to_bytes());
+/// # Ok(()) }
+/// ```
 pub struct Backend {
     options: BackendOptions,
     connector: Connector,
@@ -82,17 +109,17 @@ impl Backend {
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection; the worker may have got the request, or a part of it.
-    pub async fn send<B>(
+    pub fn send<B>(
         &self,
         lane: usize,
         head: RequestHead,
         body: B,
-    ) -> Result<Reply, ExchangeError>
+    ) -> impl Future<Output = Result<Reply, ExchangeError>> + Send
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.send_with_interim(lane, head, body, |_, _| {}).await
+        self.send_with_interim(lane, head, body, |_, _| {})
     }
 
     /// As [`send`](Self::send); `interim` is told of each interim response but `100` and `101` (RFC 9110, 15.2).
@@ -104,25 +131,42 @@ impl Backend {
     /// # Cancel safety
     ///
     /// As [`send`](Self::send).
-    pub async fn send_with_interim<B>(
+    pub fn send_with_interim<B>(
         &self,
         lane: usize,
         head: RequestHead,
         body: B,
+        interim: impl FnMut(StatusCode, HeaderMap) + Send,
+    ) -> impl Future<Output = Result<Reply, ExchangeError>> + Send
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        // Outside of any `async`, each of which would keep a copy of what it is given.
+        self.exchange(
+            &self.lanes[lane % self.lanes.len()],
+            Exchange::new(head, body, &self.options.domain),
+            interim,
+        )
+    }
+
+    async fn exchange<B>(
+        &self,
+        lane: &Arc<Lane>,
+        mut exchange: Exchange<B>,
         mut interim: impl FnMut(StatusCode, HeaderMap) + Send,
     ) -> Result<Reply, ExchangeError>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let lane = &self.lanes[lane % self.lanes.len()];
-        let mut exchange = Exchange::new(head, body, &self.options.domain);
         loop {
             let idle = lane.take();
             let was_idle = idle.is_some();
             let mut connection = match idle {
                 Some(connection) => connection,
-                None => self.connect().await?,
+                // Boxed, as it is large and most requests never get here.
+                None => Box::pin(self.connect()).await?,
             };
             let head =
                 poll_fn(|cx| exchange.poll_head(cx, &mut connection, was_idle, &mut interim));

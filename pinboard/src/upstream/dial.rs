@@ -18,6 +18,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often it is asked.
 const KEEPALIVE_RETRIES: u32 = 3;
 /// How long what was sent may stay unacknowledged: keepalive says nothing about a connection that has bytes on their way.
+#[cfg(any(target_os = "linux", target_os = "android"))]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// Makes connections: over TCP in production, pipes in a simulation.

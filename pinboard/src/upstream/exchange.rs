@@ -63,13 +63,12 @@ where
         was_idle: bool,
         interim: &mut impl FnMut(StatusCode, HeaderMap),
     ) -> Poll<Result<ResponseHead, Failure>> {
-        if was_idle && !self.outgoing.may_have_reached() {
-            // An idle connection has nothing to read, unless its end has come, or something that nobody asked for.
-            if connection.poll_fill(cx).is_ready() {
+        loop {
+            let is_still_idle = was_idle && !self.outgoing.may_have_reached();
+            if is_still_idle && connection.poll_fill(cx).is_ready() {
+                // Its end has come, or something that nobody asked for.
                 return Poll::Ready(Err(Failure::Stale));
             }
-        }
-        loop {
             let has_sent = match &self.sending {
                 Sending::Ongoing => match self.outgoing.poll_send(cx, &mut connection.stream) {
                     Poll::Ready(Ok(sent)) => {
@@ -79,7 +78,7 @@ where
                         true
                     }
                     Poll::Ready(Err(SendError::Write(error))) => {
-                        if was_idle && !self.outgoing.may_have_reached() {
+                        if is_still_idle && !self.outgoing.may_have_reached() {
                             return Poll::Ready(Err(Failure::Stale));
                         }
                         self.sending = Sending::Broken(error);
@@ -93,6 +92,13 @@ where
                 },
                 Sending::Done | Sending::Broken(_) => false,
             };
+            if is_still_idle && !self.outgoing.may_have_reached() {
+                // What is read now would not be an answer.
+                match has_sent {
+                    true => continue,
+                    false => return Poll::Pending,
+                }
+            }
             let was_waiting = self.outgoing.is_waiting();
             match self.take_head(connection, interim) {
                 Ok(Some(head)) => return Poll::Ready(Ok(head)),

@@ -2,6 +2,7 @@
 
 mod cli;
 mod config;
+mod node;
 mod operators;
 mod passport;
 mod placement;
@@ -10,5 +11,6 @@ mod scanner;
 mod server;
 mod sessions;
 mod store;
+mod testing;
 mod upstream;
 mod workers;

@@ -6,6 +6,7 @@ mod instances;
 mod ledger;
 mod observing;
 mod room;
+mod servers;
 mod sim;
 mod sim_nodes;
 mod sim_processes;

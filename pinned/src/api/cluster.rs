@@ -33,6 +33,14 @@ pub enum ClusterError {
         "unknown cluster target {0}: no such namespace on this worker, and no pinboard configured"
     )]
     UnknownTarget(String),
+    /// This worker has no session with the control plane at the moment. Nothing was sent.
+    #[error(
+        "a call to another worker needs a live session with the control plane, and there is none at the moment"
+    )]
+    NoSession,
+    /// The control plane could not be reached, or broke off before it answered. The call may have run.
+    #[error("the control plane did not answer")]
+    Unreachable(#[source] BoxError),
     /// No answer within the request's timeout. The call may have run.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),

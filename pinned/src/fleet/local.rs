@@ -1,4 +1,5 @@
-//! Calls within one worker: through the target's whole route stack, without leaving the process (W14.5).
+//! Calls between instances: within one worker through the target's whole route stack, without leaving the process
+//! (W14.5); to others through the control plane (W14.2).
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -17,6 +18,8 @@ use crate::api::request::RequestBody;
 use crate::api::scope::{Origin, carry, current_depth};
 use crate::api::seam::{Seam, boxed};
 use crate::domain::{TaskError, TaskHandle};
+#[cfg(feature = "fleet")]
+use crate::fleet::remote::Remote;
 use crate::host::core::Host;
 use crate::host::env::CallTransport;
 use crate::host::head::Sender;
@@ -29,13 +32,31 @@ const CALLS_PER_STACK: u32 = 4;
 /// Finds targets among the hosts of this worker.
 pub(crate) struct LocalTransport {
     hosts: Weak<Hosts>,
+    /// The way to other workers, where there are any.
+    #[cfg(feature = "fleet")]
+    remote: Option<Arc<Remote>>,
 }
 
 impl LocalTransport {
     pub(crate) fn new(hosts: &Arc<Hosts>) -> Self {
         Self {
             hosts: Arc::downgrade(hosts),
+            #[cfg(feature = "fleet")]
+            remote: None,
         }
+    }
+
+    /// As [`new`](Self::new), with a way to other workers.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn with_remote(mut self, remote: Option<Remote>) -> Self {
+        self.remote = remote.map(Arc::new);
+        self
+    }
+
+    /// The way to other workers.
+    #[cfg(feature = "fleet")]
+    fn remote(&self) -> Option<Arc<Remote>> {
+        self.remote.clone()
     }
 }
 
@@ -46,6 +67,8 @@ impl CallTransport for LocalTransport {
         request: Request<Body>,
     ) -> BoxFuture<'static, Result<Response, ClusterError>> {
         let hosts = self.hosts.upgrade();
+        #[cfg(feature = "fleet")]
+        let remote = self.remote();
         boxed(async move {
             let depth = current_depth().saturating_add(1);
             if depth > MAX_CALL_DEPTH {
@@ -59,12 +82,24 @@ impl CallTransport for LocalTransport {
             }
             let path = request.uri().path().to_owned();
             let found = hosts.as_ref().and_then(|hosts| hosts.find(&path));
+            let mut request = request;
+            drop_private(request.headers_mut());
+            #[cfg(feature = "fleet")]
+            if let Some(remote) = remote {
+                // With a control plane only what lives here is local: a call never activates anything by choice.
+                let here = found
+                    .as_ref()
+                    .is_some_and(|(host, target)| host.has(&path[target.id.clone()]));
+                if !here {
+                    let caller = format!("{}/{}", caller.namespace(), caller.id());
+                    return remote.send(&caller, depth, request).await;
+                }
+            }
             let Some((host, target)) = found else {
                 return Err(ClusterError::UnknownTarget(path));
             };
             let host: Arc<Host> = Arc::clone(host);
-            let mut request = request.map(RequestBody::Body);
-            drop_private(request.headers_mut());
+            let request = request.map(RequestBody::Body);
             let sender = Sender::Inside {
                 attestation: Attestation::Instance {
                     ns: caller.namespace().to_owned(),

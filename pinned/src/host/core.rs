@@ -187,6 +187,31 @@ impl Host {
     }
 }
 
+/// What a control plane asks of a host.
+#[cfg(feature = "fleet")]
+impl Host {
+    /// Whether the id that a raw path segment spells has a record, in whatever state.
+    pub(crate) fn has(&self, segment: &str) -> bool {
+        super::head::valid_id(segment).is_ok_and(|id| self.directory.get(&id).is_some())
+    }
+
+    /// Aborts one instance, without waiting; an unknown id is no error.
+    pub(crate) fn abort(&self, id: &str) {
+        if let Some(record) = self.directory.get(id) {
+            record.close(CloseKind::Cancelling);
+        }
+    }
+
+    /// The ids of all records, in whatever state.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        let records = self.directory.records();
+        records
+            .iter()
+            .map(|record| record.id().to_owned())
+            .collect()
+    }
+}
+
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Host")

@@ -110,6 +110,11 @@ impl Directory {
             .is_ok()
     }
 
+    /// Gives a place back that was reserved and not taken.
+    fn unreserve(&self) {
+        self.len.fetch_sub(1, Ordering::AcqRel);
+    }
+
     /// Takes `record` out and keeps its fence, unless it still owes a release.
     ///
     /// The record turns closed behind the shard's lock: nobody finds it here after that, and nobody finds the id free
@@ -223,6 +228,22 @@ impl Host {
         Some((record as Seam, begun))
     }
 
+    /// Why nothing new is activated here at the moment, in the order of H3.4; otherwise a place among the records is
+    /// reserved.
+    fn refuse_activation(&self) -> Option<Refusal> {
+        if !self.env.lease.healthy() {
+            return Some(Refusal::LeaseUnhealthy);
+        }
+        if self.is_draining() {
+            return Some(Refusal::Draining);
+        }
+        if self.service() != Service::Running {
+            return Some(Refusal::NotServing);
+        }
+        let reserved = self.directory.reserve(self.options.max_instances);
+        (!reserved).then_some(Refusal::Capacity)
+    }
+
     /// Makes a cold record for `id` with this request attached; `None` when there is one by now (H3.4, H3.7).
     fn construct(
         self: &Arc<Self>,
@@ -247,28 +268,28 @@ impl Host {
             .map(|known| known.fence);
         if let Some(epoch) = epoch {
             Fence::admit(&mut fence, epoch)?;
-            // The fence moves even if a later step refuses (H3.3).
-            if let Some(fence) = fence {
-                shard.fences.insert(
-                    id.into(),
-                    Remembered {
-                        fence,
-                        updated: now,
-                    },
-                );
+        }
+        let mut refusal = self.refuse_activation();
+        if let (Some(fence), Some(_)) = (fence.as_mut(), epoch) {
+            // A control plane takes the id elsewhere on such a refusal (P5.9): what comes under this epoch later is late,
+            // and must not find a second home here.
+            if refusal.is_none() && fence.turned_away {
+                self.directory.unreserve();
+                refusal = Some(Refusal::ReleasedEpoch);
             }
+            fence.turned_away |= refusal.is_some() && self.env.is_placed();
+            // It moves even if a later step refuses (H3.3).
+            let fence = *fence;
+            shard.fences.insert(
+                id.into(),
+                Remembered {
+                    fence,
+                    updated: now,
+                },
+            );
         }
-        if !self.env.lease.healthy() {
-            return Err(Refusal::LeaseUnhealthy);
-        }
-        if self.is_draining() {
-            return Err(Refusal::Draining);
-        }
-        if self.service() != Service::Running {
-            return Err(Refusal::NotServing);
-        }
-        if !directory.reserve(self.options.max_instances) {
-            return Err(Refusal::Capacity);
+        if let Some(refusal) = refusal {
+            return Err(refusal);
         }
         let record = Record::new(Arc::clone(self), id, fence);
         shard.fences.remove(id);

@@ -30,7 +30,7 @@ pub trait Placements: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<(), BoxError>>;
 
     /// The audience that attestations of the current session carry (W8.6); `None` before the first registration.
-    fn session_audience(&self) -> Option<String>;
+    fn session_audience(&self) -> Option<Arc<str>>;
 }
 
 /// Carries calls of instances to their targets.

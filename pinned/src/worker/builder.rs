@@ -6,9 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::environment::Environment;
 use tokio::sync::Semaphore;
 
+use super::environment::Environment;
+use super::fleet::Fleet;
 use super::{PinnedWorker, Settings, WorkerCore, nothing_hosted, process::Process, store};
 use crate::api::definition::{Blueprint, PinnedApi};
 use crate::api::state::SharedState;
@@ -16,6 +17,14 @@ use crate::domain::Domain;
 use crate::durability::{Durability, StateStore, StoreDurability};
 use crate::error::{Error, Result};
 use crate::fleet::local::LocalTransport;
+#[cfg(feature = "fleet")]
+use crate::fleet::{
+    self,
+    registration::{FleetPlacements, Registration},
+    remote::Remote,
+    settings::FleetSettings,
+    transport::ControlPlane,
+};
 use crate::host::core::Host;
 use crate::host::env::{Placements, WorkerEnv};
 use crate::host::hosts::Hosts;
@@ -48,6 +57,10 @@ pub struct WorkerBuilder {
     drain_deadline: Duration,
     lease_buffer: Option<Duration>,
     hostname: Option<String>,
+    #[cfg(feature = "fleet")]
+    fleet: FleetSettings,
+    #[cfg(feature = "fleet")]
+    control_plane: Option<Arc<dyn ControlPlane>>,
     domain: Option<Domain>,
     shared: SharedState,
     extra: Option<axum::Router>,
@@ -70,6 +83,10 @@ impl WorkerBuilder {
             drain_deadline: Duration::from_secs(30),
             lease_buffer: None,
             hostname: None,
+            #[cfg(feature = "fleet")]
+            fleet: FleetSettings::default(),
+            #[cfg(feature = "fleet")]
+            control_plane: None,
             domain: None,
             shared: SharedState::default(),
             extra: None,
@@ -123,9 +140,72 @@ impl WorkerBuilder {
         self
     }
 
-    /// The worker's stable name; a host's `env` needs one (H16.3).
+    /// The worker's stable name (`PINNED_HOSTNAME`), to which requests are routed in hostname-aware mode; an `env`
+    /// needs one (H16.3).
     pub fn hostname(mut self, hostname: impl Into<String>) -> Self {
         self.hostname = Some(hostname.into());
+        self
+    }
+
+    /// Joins the fleet of the pinboard at `url` (`PINBOARD_URL`), which knows this worker by `token`
+    /// (`PINBOARD_TOKEN`). Needs [`WorkerBuilder::advertise_url`].
+    #[cfg(feature = "fleet")]
+    pub fn pinboard(mut self, url: impl Into<String>, token: impl Into<String>) -> Self {
+        self.fleet.url = Some(url.into());
+        self.fleet.token = Some(pinned_wire::registry::Secret::new(token));
+        self
+    }
+
+    /// Where pinboard reaches this worker (`ADVERTISE_URL`), such as `http://10.0.0.7:8000`.
+    #[cfg(feature = "fleet")]
+    pub fn advertise_url(mut self, url: impl Into<String>) -> Self {
+        self.fleet.advertise_url = Some(url.into());
+        self
+    }
+
+    /// The identity of the data of this worker, in hostname-aware mode; hosts may have another
+    /// ([`HostOptions::env`]).
+    #[cfg(feature = "fleet")]
+    pub fn env(mut self, env: impl Into<String>) -> Self {
+        self.fleet.env = Some(env.into());
+        self
+    }
+
+    /// What a request from another hostname does to an id that lives here, in hostname-aware mode.
+    #[cfg(feature = "fleet")]
+    pub fn takeover(mut self, takeover: pinned_wire::registry::Takeover) -> Self {
+        self.fleet.takeover = Some(takeover);
+        self
+    }
+
+    /// The epoch of this deployment (0): a higher one displaces a lower one whose settings disagree.
+    #[cfg(feature = "fleet")]
+    pub fn epoch(mut self, epoch: u64) -> Self {
+        self.fleet.epoch = epoch;
+        self
+    }
+
+    /// How often the control plane hears of this worker (3 s).
+    #[cfg(feature = "fleet")]
+    pub fn heartbeat_interval(mut self, interval: Duration) -> Self {
+        self.fleet.heartbeat_interval = interval;
+        self
+    }
+
+    /// How much memory is free, in MiB, asked before each heartbeat; by default what the control group and the
+    /// machine have left. New ids go where there is more.
+    #[cfg(feature = "fleet")]
+    pub fn headroom(mut self, probe: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.fleet.headroom = Arc::new(probe);
+        self
+    }
+
+    /// Reaches the control plane by other ways than HTTP: for tests that stand in for it. Needs
+    /// [`WorkerBuilder::advertise_url`] all the same.
+    #[cfg(feature = "fleet")]
+    #[doc(hidden)]
+    pub fn control_plane(mut self, plane: Arc<dyn ControlPlane>) -> Self {
+        self.control_plane = Some(plane);
         self
     }
 
@@ -162,7 +242,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// The control plane's part in placing ids. The seam that a registration will fill.
+    /// The control plane's part in placing ids. The seam through which a test stands in for a registration.
     #[doc(hidden)]
     pub fn placements(mut self, placements: Arc<dyn Placements>) -> Self {
         self.placements = Some(placements);
@@ -210,8 +290,24 @@ impl WorkerBuilder {
             return Err(nothing_hosted());
         }
         let environment = self.environment.unwrap_or_default();
+        let hostname = self
+            .hostname
+            .or_else(|| environment.hostname().map(str::to_owned));
         environment.check_mode()?;
-        if self.placements.is_none() {
+        #[cfg(feature = "fleet")]
+        let membership = {
+            environment.fill_in(&mut self.fleet);
+            let placed = self.fleet.url.is_some() || self.control_plane.is_some();
+            self.fleet.check(hostname.as_deref(), placed)?;
+            placed
+                .then(|| self.fleet.membership(hostname.as_deref()))
+                .transpose()?
+        };
+        #[cfg(feature = "fleet")]
+        let is_placed = self.placements.is_some() || membership.is_some();
+        #[cfg(not(feature = "fleet"))]
+        let is_placed = self.placements.is_some();
+        if !is_placed {
             Environment::of_process().guard_dev_mode()?;
         }
         let address = match self.address {
@@ -248,8 +344,27 @@ impl WorkerBuilder {
                 self.max_concurrent_dispatches,
             )) as Arc<dyn Durability>),
         };
+        let secret = domain.token_hex(32);
+        #[cfg(feature = "fleet")]
+        let registration = match membership {
+            None => None,
+            Some(membership) => {
+                let plane = match self.control_plane {
+                    Some(plane) => plane,
+                    None => self.fleet.connect()?,
+                };
+                Some(Registration::new(
+                    membership, &secret, &domain, &lease, plane,
+                ))
+            }
+        };
+        #[cfg(feature = "fleet")]
+        if let Some(registration) = &registration {
+            let placements = Arc::new(FleetPlacements(Arc::clone(registration)));
+            self.placements.get_or_insert(placements);
+        }
         let env = Arc::new(WorkerEnv {
-            secret: domain.token_hex(32),
+            secret,
             domain,
             lease,
             shared: self.shared,
@@ -258,16 +373,27 @@ impl WorkerBuilder {
             store,
             transport: OnceLock::new(),
         });
-        let hosts = Arc::new(Hosts::new(attach(
-            &self.mounts,
-            self.hostname.as_deref(),
-            &env,
-        )?));
+        let hosts = Arc::new(Hosts::new(attach(&self.mounts, hostname.as_deref(), &env)?));
+        #[cfg(feature = "fleet")]
+        let fleet = Fleet::new(registration.clone().inspect(|known| known.attach(&hosts)));
+        #[cfg(not(feature = "fleet"))]
+        let fleet = Fleet::default();
+        let transport = LocalTransport::new(&hosts);
+        #[cfg(feature = "fleet")]
+        let transport = transport.with_remote(match (&self.fleet.url, &registration) {
+            (Some(url), Some(registration)) => Some(Remote::new(
+                fleet::http::client()?,
+                url,
+                hostname.as_deref(),
+                Arc::clone(registration),
+            )),
+            _ => None,
+        });
         // Nothing else has seen this environment yet.
-        let _ = env.transport.set(Arc::new(LocalTransport::new(&hosts)));
+        let _ = env.transport.set(Arc::new(transport));
         Ok(PinnedWorker {
             core: Arc::new(WorkerCore {
-                drains: parking_lot::Mutex::default(),
+                fleet,
                 process: Process::new(env.domain.monotonic()),
                 settings: Settings {
                     address,

@@ -22,6 +22,7 @@ impl PinnedWorker {
         };
         tracing::info!(target: "pinned::worker", ?deadline, "drain begun");
         self.apply_drain(DrainSource::Host, Some(drain));
+        self.core.fleet.set_draining(true);
         for host in self.each_host() {
             host.wait_drained().await;
         }
@@ -34,30 +35,17 @@ impl PinnedWorker {
     pub fn revoke_drain(&self) {
         tracing::info!(target: "pinned::worker", "drain revoked");
         self.apply_drain(DrainSource::Host, None);
+        self.core.fleet.set_draining(false);
     }
 
     fn apply_drain(&self, source: DrainSource, drain: Option<WindDown>) {
-        {
-            // One at a time, so that the cap is that of the drains in force. Instances act on them after the lock: their
-            // callbacks may drain or revoke themselves.
-            let _one_at_a_time = self.core.drains.lock();
-            for host in self.each_host() {
-                host.set_drain(source, drain);
-            }
-            // The lease may not outlive the earliest deadline (H10.6, W7.8).
-            let earliest = self
-                .each_host()
-                .filter_map(|host| host.drain_deadline())
-                .min();
-            self.core.env.lease.cap(earliest);
-        }
-        for host in self.each_host() {
-            host.follow_drains();
-        }
+        let core = &self.core;
+        core.hosts.apply_drain(source, drain, &core.env.lease);
     }
 
     /// The drain that a control plane asks for, in its own slot beside [`PinnedWorker::drain`]; each one's end leaves
-    /// the other in force (H10.4). The seam that a registration will fill.
+    /// the other in force (H10.4). The seam through which a test
+    /// stands in for one.
     #[doc(hidden)]
     pub fn server_drain(&self, drain: Option<Option<Duration>>) {
         let now = self.core.env.domain.monotonic();

@@ -4,7 +4,12 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 
+#[cfg(feature = "fleet")]
+use pinned_wire::registry::Secret;
+
 use crate::error::{Error, Result};
+#[cfg(feature = "fleet")]
+use crate::fleet::settings::FleetSettings;
 
 /// The variables that a worker reads. An empty one counts as unset, except an empty `PINBOARD_URL`.
 #[derive(Clone, Default)]
@@ -14,7 +19,10 @@ const PORT: &str = "PORT";
 const BIND: &str = "BIND";
 const PINNED_STORE: &str = "PINNED_STORE";
 const PINBOARD_URL: &str = "PINBOARD_URL";
-const CONTROL_PLANE_ONLY: [&str; 2] = ["PINBOARD_TOKEN", "ADVERTISE_URL"];
+const PINBOARD_TOKEN: &str = "PINBOARD_TOKEN";
+const ADVERTISE_URL: &str = "ADVERTISE_URL";
+const CONTROL_PLANE_ONLY: [&str; 2] = [PINBOARD_TOKEN, ADVERTISE_URL];
+const PINNED_HOSTNAME: &str = "PINNED_HOSTNAME";
 const MODES: [&str; 3] = ["NODE_ENV", "ENVIRONMENT", "APP_ENV"];
 const ALLOW_DEV: &str = "PINBOARD_ALLOW_DEV_IN_PRODUCTION";
 
@@ -25,10 +33,17 @@ impl Environment {
 
     /// A value that is no text is set all the same: it must not pass for a missing one.
     fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
-        let names = [PORT, BIND, PINNED_STORE, PINBOARD_URL, ALLOW_DEV]
-            .into_iter()
-            .chain(CONTROL_PLANE_ONLY)
-            .chain(MODES);
+        let names = [
+            PORT,
+            BIND,
+            PINNED_STORE,
+            PINBOARD_URL,
+            PINNED_HOSTNAME,
+            ALLOW_DEV,
+        ]
+        .into_iter()
+        .chain(CONTROL_PLANE_ONLY)
+        .chain(MODES);
         Self(
             names
                 .filter_map(|name| Some((name, lookup(name)?.to_string_lossy().into_owned())))
@@ -67,7 +82,27 @@ impl Environment {
         self.get(PINNED_STORE)
     }
 
-    /// Refuses settings of a control plane, which this version has no client for.
+    /// The worker's stable name.
+    pub(super) fn hostname(&self) -> Option<&str> {
+        self.get(PINNED_HOSTNAME)
+    }
+
+    /// Fills in what was not set by hand: an argument overrides its variable.
+    #[cfg(feature = "fleet")]
+    pub(super) fn fill_in(&self, fleet: &mut FleetSettings) {
+        let fill = |known: &mut Option<String>, name: &str| {
+            if known.is_none() {
+                *known = self.get(name).map(str::to_owned);
+            }
+        };
+        fill(&mut fleet.url, PINBOARD_URL);
+        fill(&mut fleet.advertise_url, ADVERTISE_URL);
+        if fleet.token.is_none() {
+            fleet.token = self.get(PINBOARD_TOKEN).map(Secret::new);
+        }
+    }
+
+    /// Refuses settings of a control plane that contradict each other.
     pub(super) fn check_mode(&self) -> Result<()> {
         match self.0.get(PINBOARD_URL) {
             Some(url) if url.trim().is_empty() => {
@@ -75,11 +110,12 @@ impl Environment {
                     "PINBOARD_URL is empty; unset it for local mode",
                 ));
             }
-            Some(_) => {
+            Some(_) if !cfg!(feature = "fleet") => {
                 return Err(Error::config(
-                    "PINBOARD_URL is set, but this version of pinned serves in local mode alone; unset it",
+                    "PINBOARD_URL is set, but this program was built without the feature `fleet` of pinned",
                 ));
             }
+            Some(_) => return Ok(()),
             None => {}
         }
         match CONTROL_PLANE_ONLY
@@ -159,7 +195,15 @@ mod tests {
         let broken = |_: &str| Some(OsString::from_vec(vec![0xff]));
         let environment = Environment::from_lookup(broken);
         assert!(environment.address(default()).is_err());
-        assert!(environment.check_mode().is_err());
+        #[cfg(feature = "fleet")]
+        {
+            let mut fleet = FleetSettings::default();
+            environment.fill_in(&mut fleet);
+            let Err(error) = fleet.connect() else {
+                panic!("that is no URL");
+            };
+            assert!(error.to_string().contains("PINBOARD_URL"), "{error}");
+        }
     }
 
     #[test]
@@ -176,15 +220,22 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_a_control_plane_are_refused() {
+    fn settings_of_a_control_plane_without_one_are_refused() {
+        // W1.2
         for pairs in [
             [("PINBOARD_URL", "")],
-            [("PINBOARD_URL", "http://127.0.0.1:1")],
             [("PINBOARD_TOKEN", "t")],
             [("ADVERTISE_URL", "http://127.0.0.1:2")],
         ] {
             assert!(environment(&pairs).check_mode().is_err(), "{pairs:?}");
         }
         assert!(environment(&[("PINBOARD_TOKEN", "")]).check_mode().is_ok());
+        let whole = [
+            ("PINBOARD_URL", "http://127.0.0.1:1"),
+            ("PINBOARD_TOKEN", "t"),
+            ("ADVERTISE_URL", "http://127.0.0.1:2"),
+        ];
+        let checked = environment(&whole).check_mode();
+        assert_eq!(checked.is_ok(), cfg!(feature = "fleet"));
     }
 }

@@ -55,6 +55,7 @@ impl PinnedWorker {
                 "DEV MODE: no control plane; nothing keeps a second worker from serving the same ids"
             );
         }
+        self.core.fleet.start();
         Ok(RunningWorker {
             worker: self.clone(),
             stopped: false,
@@ -131,6 +132,8 @@ impl RunningWorker {
             }
             failures.extend(failed);
         }
+        // Once nothing is left that the session would have to answer for (W1.5).
+        self.worker.core.fleet.stop().await;
         let env = &self.worker.core.env;
         env.lease.close();
         if let Some(store) = &env.store {
@@ -151,6 +154,7 @@ impl Drop for RunningWorker {
                 host.stop_service();
                 host.abort_all();
             }
+            self.worker.core.fleet.abort();
         }
     }
 }

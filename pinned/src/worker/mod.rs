@@ -5,6 +5,7 @@ mod builder;
 mod connections;
 mod drain;
 mod environment;
+mod fleet;
 mod lifespan;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -53,8 +54,8 @@ pub(crate) struct WorkerCore {
     pub(crate) env: Arc<WorkerEnv>,
     pub(crate) hosts: Arc<Hosts>,
     settings: Settings,
-    /// Held while drains are set.
-    drains: parking_lot::Mutex<()>,
+    /// Its part in a fleet, where it is in one.
+    fleet: fleet::Fleet,
     /// What `serve` answers beside the namespaces.
     extra: Option<axum::Router>,
     process: process::Process,
@@ -114,16 +115,18 @@ impl PinnedWorker {
     #[doc(hidden)]
     pub fn attestation_audience(&self, namespace: &str) -> Option<String> {
         let placements = self.core.env.placements.as_ref()?;
-        placements.session_audience().or_else(|| {
+        let session = placements.session_audience();
+        session.as_deref().map(str::to_owned).or_else(|| {
             self.each_host()
                 .find(|host| &*host.namespace == namespace)
                 .map(|host| host.audience.clone())
         })
     }
 
-    /// Whether requests are served: the lease has not expired. Always true in local mode (W1.6).
+    /// Whether requests are served: this worker is registered, where it has to be, and its lease has not expired. Always
+    /// true in local mode (W1.6).
     pub fn is_ready(&self) -> bool {
-        !self.core.env.lease.expired()
+        self.core.fleet.is_in() && !self.core.env.lease.expired()
     }
 
     pub(crate) fn each_host(&self) -> impl Iterator<Item = &Arc<Host>> {

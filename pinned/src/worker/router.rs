@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use http::StatusCode;
 
+use super::fleet::challenge_route;
 use super::service::HostsService;
 use super::{PinnedWorker, stats};
 use crate::api::refusal::not_found;
@@ -31,7 +32,7 @@ impl PinnedWorker {
         reason = "the worker is a handle; the name is that of its promise"
     )]
     pub fn into_router(&self) -> Router {
-        let mut router = Router::new().route("/_pinned/stats", get(stats::stats));
+        let mut router = challenge_route(Router::new()).route("/_pinned/stats", get(stats::stats));
         for host in self.each_host() {
             let service = HostsService::new(&self.core.hosts);
             let namespace = &host.namespace;
@@ -46,7 +47,7 @@ impl PinnedWorker {
 
     /// What `serve` answers beside the namespaces.
     pub(super) fn side_router(&self) -> Router {
-        let router = Router::new()
+        let router = challenge_route(Router::new())
             .route("/readyz", get(readyz))
             .route("/livez", get(|| async { StatusCode::OK }))
             .route("/_pinned/stats", get(stats::stats));

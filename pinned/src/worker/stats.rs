@@ -37,7 +37,7 @@ impl PinnedWorker {
         json!({
             "draining": self.is_draining(),
             "leaseFlaps": env.lease.flaps(),
-            "reregistrations": 0,
+            "reregistrations": self.core.fleet.reregistrations(),
             "namespaces": namespaces,
             "instances": instances,
             "process": self.core.process.stats(env.domain.monotonic()),
@@ -45,7 +45,7 @@ impl PinnedWorker {
     }
 
     /// The proxy secret, or an attestation for this worker.
-    fn may_ask(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn may_ask(&self, headers: &HeaderMap) -> bool {
         let env = &self.core.env;
         if headers
             .get(PROXY_SECRET)

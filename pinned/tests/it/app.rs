@@ -344,7 +344,7 @@ impl Placements for Board {
         })
     }
 
-    fn session_audience(&self) -> Option<String> {
-        Some(SESSION.to_owned())
+    fn session_audience(&self) -> Option<Arc<str>> {
+        Some(SESSION.into())
     }
 }

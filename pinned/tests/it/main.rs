@@ -12,6 +12,8 @@ mod detached;
 mod dispatch;
 mod durable;
 mod fences;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod hostile;
 mod idle;
 mod kept;

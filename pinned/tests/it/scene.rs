@@ -283,9 +283,9 @@ impl Placements for Plane {
         })
     }
 
-    fn session_audience(&self) -> Option<String> {
+    fn session_audience(&self) -> Option<Arc<str>> {
         // That of `App::attestation`.
-        Some("session-1".to_owned())
+        Some("session-1".into())
     }
 }
 

@@ -4,6 +4,7 @@ mod browser;
 mod crashes;
 mod dependency_names;
 mod documents;
+mod fleet;
 mod process;
 mod registry;
 mod sweep;

@@ -173,7 +173,7 @@ fn push_step(path: &mut String, name: &str) {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if !is_plain {
         // Escaped, so that a message stays one line.
-        let _ = write!(path, "[{}]", Value::from(name));
+        let _ = write!(path, "[{name:?}]");
         return;
     }
     if !path.is_empty() {

@@ -120,10 +120,10 @@ impl Providers {
             .map(|member| {
                 let digest = token(member, surroundings)?;
                 match self.tokens.holder(&digest) {
-                    Some(holder) => Err(member.refuse(format_args!(
-                        "the same token as that of the key {}",
-                        serde_json::Value::from(holder)
-                    ))),
+                    Some(holder) => {
+                        Err(member
+                            .refuse(format_args!("the same token as that of the key {holder:?}")))
+                    }
                     None => Ok(digest),
                 }
             })
@@ -136,10 +136,7 @@ fn unique<'a>(member: &Member<'a>, names: &mut HashSet<&'a str>) -> Result<&'a s
     let name = member.text()?;
     match names.insert(name) {
         true => Ok(name),
-        false => Err(member.refuse(format_args!(
-            "another one is called {} too",
-            serde_json::Value::from(name)
-        ))),
+        false => Err(member.refuse(format_args!("another one is called {name:?} too"))),
     }
 }
 

@@ -71,8 +71,7 @@ impl<'de> Visitor<'de> for AnyValue {
         while let Some(name) = members.next_key::<String>()? {
             if object.contains_key(&name) {
                 // Escaped, so that a message stays one line.
-                let name = Value::from(name);
-                return Err(A::Error::custom(format_args!("two members {name}")));
+                return Err(A::Error::custom(format_args!("two members {name:?}")));
             }
             let Strict(value) = members.next_value()?;
             object.insert(name, value);

@@ -13,7 +13,8 @@ use super::provider::{JwtProvider, Verdict, Vouched};
 use crate::passport::Principal;
 use crate::passport::digest::TokenDigest;
 
-/// How many bytes of tokens are remembered, counted as they were sent. What is kept of one takes a small multiple of that.
+/// How many bytes of tokens are remembered, counted as they were sent. What is kept of one takes a few times that; a dozen at the
+/// worst, when all it says is in the smallest members.
 const REMEMBERED_BYTES: u64 = 8 << 20;
 /// What remembering a token costs beside what it says.
 const ENTRY_BYTES: u64 = 512;

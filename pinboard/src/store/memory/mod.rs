@@ -7,6 +7,7 @@
 //! Time is read under that lock, and what is due by then happens first. So expiry is exact without a timer: nobody ever
 //! sees a session a moment longer than it lives.
 
+mod changes;
 mod claims;
 mod clients;
 mod epochs;
@@ -14,6 +15,7 @@ mod fleet;
 mod messages;
 mod reclaim;
 mod rows;
+mod session;
 mod sessions;
 mod state;
 mod store;

@@ -1,13 +1,14 @@
-//! The sessions, and the log of what has happened to them.
+//! The sessions: those that live, and those that have died.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ahash::AHashMap;
 use tokio::time::Instant;
 
+use super::changes::Changes;
 use super::messages::Messages;
+use super::session::{Life, Session};
 use crate::store::{PlacementKey, SessionId, SessionRecord, SessionUpdate};
 
 /// All sessions: those that live, and those that have died and are still remembered or still hold rows.
@@ -19,47 +20,6 @@ pub(super) struct Sessions {
     /// Those that have died, by when.
     dead: BTreeSet<(Instant, SessionId)>,
     changes: Changes,
-}
-
-/// The latest change of each session.
-#[derive(Clone)]
-struct Changes {
-    version: u64,
-    /// Changes up to this version may have been forgotten.
-    floor: u64,
-    by_version: BTreeMap<u64, SessionId>,
-    namespaces: BTreeSet<(Arc<str>, Arc<str>)>,
-    /// When the set of namespaces last grew.
-    grown: u64,
-}
-
-#[derive(Clone)]
-pub(super) struct Session {
-    pub(super) record: SessionRecord,
-    pub(super) last_heartbeat_at: u64,
-    pub(super) messages: Messages,
-    life: Life,
-    changed: u64,
-    held: Vec<Held>,
-}
-
-/// Whether a session lives.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Life {
-    /// It does.
-    Alive { until: Instant },
-    /// It takes no heartbeats and no ids, and keeps its rows until then.
-    Ending { until: Instant },
-    /// It does not, since then.
-    Dead { since: Instant },
-}
-
-/// The ids that a session holds in one namespace, by the places of their rows.
-#[derive(Clone)]
-struct Held {
-    env: Arc<str>,
-    ns: Arc<str>,
-    ids: BTreeMap<u64, Arc<str>>,
 }
 
 /// What [`Sessions::since`] gives.
@@ -96,14 +56,10 @@ impl Sessions {
     /// Begins a session, or renews the one that has begun already.
     pub(super) fn begin(&mut self, id: &SessionId, record: SessionRecord, until: Instant, ms: u64) {
         self.changes.serve(&record);
-        let session = self.sessions.entry(id.clone()).or_insert_with(|| Session {
-            record,
-            last_heartbeat_at: ms,
-            messages: Messages::default(),
-            life: Life::Alive { until },
-            changed: 0,
-            held: Vec::new(),
-        });
+        let session = self
+            .sessions
+            .entry(id.clone())
+            .or_insert_with(|| Session::new(record, until, ms));
         if let Life::Alive { until: earlier } = session.life {
             session.life = Life::Alive { until };
             self.expiring.remove(&(earlier, id.clone()));
@@ -258,116 +214,6 @@ impl Sessions {
     pub(super) fn let_go(&mut self, holder: &SessionId, key: &PlacementKey, seq: u64) {
         if let Some(session) = self.sessions.get_mut(holder) {
             session.let_go(key, seq);
-        }
-    }
-}
-
-// ===== impl Session =====
-
-impl Session {
-    pub(super) fn is_dead(&self) -> bool {
-        matches!(self.life, Life::Dead { .. })
-    }
-
-    pub(super) fn is_ending(&self) -> bool {
-        matches!(self.life, Life::Ending { .. })
-    }
-
-    pub(super) fn expires_in(&self, now: Instant) -> Duration {
-        match self.life {
-            Life::Alive { until } | Life::Ending { until } => until.saturating_duration_since(now),
-            Life::Dead { .. } => Duration::ZERO,
-        }
-    }
-
-    /// Some of its ids in a namespace, from the place `from` on, each with its place.
-    pub(super) fn held<'a>(
-        &'a self,
-        env: &str,
-        ns: &str,
-        from: u64,
-    ) -> impl Iterator<Item = (u64, &'a Arc<str>)> + use<'a> {
-        let mut held = self.held.iter();
-        let held = held.find(|held| *held.env == *env && *held.ns == *ns);
-        held.into_iter()
-            .flat_map(move |held| held.ids.range(from..))
-            .map(|(seq, id)| (*seq, id))
-    }
-
-    /// Some id that it holds.
-    pub(super) fn any_held(&self) -> Option<PlacementKey> {
-        let held = self.held.first()?;
-        let (_, id) = held.ids.first_key_value()?;
-        Some(PlacementKey {
-            env: Arc::clone(&held.env),
-            ns: Arc::clone(&held.ns),
-            id: Arc::clone(id),
-        })
-    }
-
-    fn holds_any(&self) -> bool {
-        !self.held.is_empty()
-    }
-
-    fn hold(&mut self, key: &PlacementKey, seq: u64) {
-        let id = Arc::clone(&key.id);
-        match self.held.iter_mut().find(|held| held.is_of(key)) {
-            Some(held) => drop(held.ids.insert(seq, id)),
-            None => self.held.push(Held {
-                env: Arc::clone(&key.env),
-                ns: Arc::clone(&key.ns),
-                ids: BTreeMap::from([(seq, id)]),
-            }),
-        }
-    }
-
-    fn let_go(&mut self, key: &PlacementKey, seq: u64) {
-        if let Some(at) = self.held.iter().position(|held| held.is_of(key)) {
-            self.held[at].ids.remove(&seq);
-            // None is empty, so that one look tells whether the session holds anything.
-            if self.held[at].ids.is_empty() {
-                self.held.swap_remove(at);
-            }
-        }
-    }
-}
-
-impl Held {
-    fn is_of(&self, key: &PlacementKey) -> bool {
-        self.env == key.env && self.ns == key.ns
-    }
-}
-
-// ===== impl Changes =====
-
-impl Changes {
-    fn next(&mut self) -> u64 {
-        self.version += 1;
-        self.version
-    }
-
-    /// Notes what a session serves.
-    fn serve(&mut self, record: &SessionRecord) {
-        let before = self.namespaces.len();
-        for ns in &record.namespaces {
-            let env = Arc::clone(record.env_of(ns));
-            self.namespaces.insert((env, Arc::clone(ns)));
-        }
-        if self.namespaces.len() > before {
-            self.grown = self.next();
-        }
-    }
-}
-
-impl Default for Changes {
-    fn default() -> Self {
-        Self {
-            // Version 0 is for whoever has read nothing yet.
-            version: 1,
-            floor: 1,
-            by_version: BTreeMap::new(),
-            namespaces: BTreeSet::new(),
-            grown: 1,
         }
     }
 }

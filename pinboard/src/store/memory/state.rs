@@ -9,6 +9,7 @@ use super::clients::Clients;
 use super::epochs::Epochs;
 use super::fleet::{Leases, Ring};
 use super::rows::Rows;
+use super::session::Session;
 use super::sessions::Sessions;
 use super::watch::{HandleId, Watchers};
 use crate::store::{
@@ -172,7 +173,7 @@ impl State {
 
     pub(super) fn sessions_since(&self, version: u64, now: Now) -> SessionChanges {
         let since = self.kept.sessions.since(version);
-        let view = |(id, session): (&SessionId, &super::sessions::Session)| SessionView {
+        let view = |(id, session): (&SessionId, &Session)| SessionView {
             id: id.clone(),
             record: session.record.clone(),
             drain: self.kept.clients.drain(&session.record.client_id, now.at),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::scene::{Scene, Verdict, counts_down, holds, same, update};
+use super::scene::{Scene, update};
+use super::verdict::{Verdict, counts_down, holds, same};
 use crate::store::{
     Drain, EndMode, Heartbeat, PlacementKey, RegistryStore, SessionId, SessionRecord, SessionView,
 };

@@ -7,7 +7,8 @@ use std::time::Duration;
 use pinned_domain::TaskHandle;
 use tokio::task::yield_now;
 
-use super::scene::{Scene, Verdict, Worker, claim, held_by_dead, holds, same};
+use super::scene::{Scene, Worker, claim, held_by_dead};
+use super::verdict::{Verdict, holds, same};
 use crate::store::{
     Claimed, EndMode, Event, EventKind, Expected, PlacementKey, RegistryStore, SessionId,
 };

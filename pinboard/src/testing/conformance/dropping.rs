@@ -1,6 +1,7 @@
 //! Operations whose futures are dropped leave nothing half done.
 
-use super::scene::{Scene, Verdict, claim, holds};
+use super::scene::{Scene, claim};
+use super::verdict::{Verdict, holds};
 use crate::store::{Claimed, EndMode, Expected};
 
 pub(super) async fn checks(scene: &Scene) {

@@ -1,6 +1,7 @@
 //! Placement epochs (P4.3).
 
-use super::scene::{Scene, Verdict, claim, holds, same};
+use super::scene::{Scene, claim};
+use super::verdict::{Verdict, holds, same};
 use crate::store::{EndMode, Expected, PlacementKey, Reclaimed};
 
 pub(super) async fn checks(scene: &Scene) {

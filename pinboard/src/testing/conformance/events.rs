@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::scene::{Scene, Verdict, holds, same};
+use super::scene::Scene;
+use super::verdict::{Verdict, holds, same};
 use crate::store::{Event, EventKind, EventPage};
 
 const RING: usize = 1_000;

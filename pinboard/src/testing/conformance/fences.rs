@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::scene::{Scene, Verdict, counts_down, holds, same};
+use super::scene::Scene;
+use super::verdict::{Verdict, counts_down, holds, same};
 use crate::store::{Claimed, Expected, Fence, FenceState, FencedRow, PlacementKey, Row};
 
 const LONG: Duration = Duration::from_secs(1_000);

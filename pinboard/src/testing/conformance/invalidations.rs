@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::scene::{Scene, Verdict, claim, held_by_dead, release};
+use super::scene::{Scene, claim, held_by_dead, release};
 use super::sweep::sweep;
+use super::verdict::Verdict;
 use crate::store::{EndMode, Expected, Fence, Invalidation, PlacementKey, RegistryStore};
 
 const RULE: &str = "P5.7 (invalidation from the store)";

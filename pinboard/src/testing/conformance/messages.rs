@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::scene::{Scene, Verdict, Worker, counts_down, holds, same};
+use super::scene::{Scene, Worker};
+use super::verdict::{Verdict, counts_down, holds, same};
 use crate::store::{EndMode, HeartbeatOutcome, MessageBody, PlacementKey, QueuedMessage};
 
 pub(super) async fn checks(scene: &Scene) {

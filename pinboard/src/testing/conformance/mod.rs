@@ -27,6 +27,7 @@ mod release;
 mod scene;
 mod sessions;
 mod sweep;
+mod verdict;
 
 pub use harness::{RegistryFleet, RegistryHarness};
 

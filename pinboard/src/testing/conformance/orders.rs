@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::scene::{Scene, Verdict, Worker, counts_down, holds, same};
+use super::scene::{Scene, Worker};
+use super::verdict::{Verdict, counts_down, holds, same};
 use crate::store::{Drain, EndMode, HeartbeatOutcome};
 
 const DAY: Duration = Duration::from_secs(86_400);

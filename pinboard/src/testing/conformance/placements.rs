@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::scene::{Scene, Verdict, Worker, claim, held_by_dead, holds, same};
+use super::scene::{Scene, Worker, claim, held_by_dead};
+use super::verdict::{Verdict, holds, same};
 use crate::store::{Claimed, EndMode, Expected, PlacementKey, SessionId};
 
 pub(super) async fn checks(scene: &Scene) {

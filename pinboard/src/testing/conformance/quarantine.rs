@@ -4,7 +4,8 @@ use std::slice::from_ref;
 use std::time::Duration;
 
 use super::changes::Reader;
-use super::scene::{Scene, Verdict, Worker, claim, held_by_dead, holds, same};
+use super::scene::{Scene, Worker, claim, held_by_dead};
+use super::verdict::{Verdict, holds, same};
 use crate::store::{Claimed, EndMode, Expected, PlacementKey, Reclaimed};
 
 pub(super) async fn checks(scene: &Scene) {

@@ -4,7 +4,8 @@ use std::slice::from_ref;
 use std::time::Duration;
 
 use super::placements::list;
-use super::scene::{Scene, Verdict, holds, same};
+use super::scene::Scene;
+use super::verdict::{Verdict, holds, same};
 use crate::store::{Claimed, EndMode, Expected, Fence, FenceState, PlacementKey, Reclaimed, Row};
 
 pub(super) async fn checks(scene: &Scene) {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::scene::{Scene, Verdict, Worker, holds, release, same};
+use super::scene::{Scene, Worker, release};
+use super::verdict::{Verdict, holds, same};
 use crate::store::{Claimed, EndMode, Expected, PlacementKey};
 
 /// A release that comes within this of its placement is remembered.

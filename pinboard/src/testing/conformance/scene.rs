@@ -1,7 +1,6 @@
-//! What the checks work with: a fleet, sessions and keys that nobody else uses, and verdicts.
+//! What the checks work with: a fleet, and sessions and keys that nobody else uses.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -10,11 +9,11 @@ use futures_util::future::BoxFuture;
 use pinned_domain::{Domain, TaskHandle};
 use pinned_wire::registry::{Secret, Takeover};
 
+use super::verdict::{Verdict, same};
 use super::{RegistryFleet, RegistryHarness};
 use crate::store::{
     Claim, Claimed, EndMode, Expected, Heartbeat, HeartbeatOutcome, NewSession, PlacementKey,
-    Registered, RegistryStore, Release, Row, SessionId, SessionRecord, SessionUpdate, StoreError,
-    StoreOptions,
+    Registered, RegistryStore, Release, Row, SessionId, SessionRecord, SessionUpdate, StoreOptions,
 };
 
 /// How leases run in a scene.
@@ -49,12 +48,6 @@ pub(super) struct Worker {
 /// Sends the heartbeats of a session until it is dropped.
 pub(super) struct KeptAlive {
     task: TaskHandle<()>,
-}
-
-/// What an operation came to, held against a rule.
-pub(super) trait Verdict<T> {
-    /// The value; any error breaks `rule`.
-    fn holds(self, rule: &str) -> T;
 }
 
 // ===== impl Scene =====
@@ -346,62 +339,6 @@ impl Drop for KeptAlive {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-// ===== verdicts =====
-
-impl<T> Verdict<T> for Result<T, StoreError> {
-    #[track_caller]
-    fn holds(self, rule: &str) -> T {
-        match self {
-            Ok(value) => value,
-            Err(error) => panic!("{rule}: the operation has to succeed, and failed: {error:?}"),
-        }
-    }
-}
-
-impl Claimed {
-    /// The epoch, and whether a holder lost the id; anything but a placement breaks `rule`.
-    #[track_caller]
-    pub(super) fn placed(self, rule: &str) -> (u64, bool) {
-        match self {
-            Self::Placed { epoch, replaced } => (epoch, replaced),
-            other => panic!("{rule}: expected a placement, found {other:?}"),
-        }
-    }
-
-    /// The row that stands in the way; anything else breaks `rule`.
-    #[track_caller]
-    pub(super) fn held(self, rule: &str) -> Row {
-        match self {
-            Self::Held(row) => row,
-            other => panic!("{rule}: expected that somebody holds it, found {other:?}"),
-        }
-    }
-}
-
-/// Holds `actual` against `expected`.
-#[track_caller]
-pub(super) fn same<T: PartialEq + fmt::Debug>(rule: &str, what: &str, actual: &T, expected: &T) {
-    assert!(
-        actual == expected,
-        "{rule}: {what}: expected {expected:?}, found {actual:?}"
-    );
-}
-
-/// Breaks `rule` unless `kept`.
-#[track_caller]
-pub(super) fn holds(rule: &str, expected: &str, kept: bool) {
-    assert!(kept, "{rule}: expected that {expected}");
-}
-
-/// Holds what is left of `whole` against a wait that cannot have been longer than half of it.
-#[track_caller]
-pub(super) fn counts_down(rule: &str, what: &str, left: Duration, whole: Duration) {
-    assert!(
-        left <= whole && left > whole / 2,
-        "{rule}: {what}: expected a little less than {whole:?}, found {left:?}"
-    );
 }
 
 // ===== values =====

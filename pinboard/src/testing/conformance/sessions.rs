@@ -1,6 +1,7 @@
 //! Beginning, renewing and ending sessions (P2.4, P2.6, P2.9).
 
-use super::scene::{Scene, Verdict, holds, same};
+use super::scene::Scene;
+use super::verdict::{Verdict, holds, same};
 use crate::store::{
     Claimed, EndMode, Expected, HeartbeatOutcome, MessageBody, Registered, SessionId,
 };

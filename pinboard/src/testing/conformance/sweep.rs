@@ -1,7 +1,8 @@
 //! Rows of dead sessions go away (P3.3).
 
 use super::placements::count;
-use super::scene::{Scene, Verdict, holds, same};
+use super::scene::Scene;
+use super::verdict::{Verdict, holds, same};
 use crate::store::{EndMode, Expected, PlacementKey};
 
 pub(super) async fn checks(scene: &Scene) {

@@ -1,1 +1,7 @@
-//! Tests of `cli`.
+//! The command line (P1.2).
+
+mod args;
+mod commands;
+#[cfg(unix)]
+mod program;
+mod scripted;

@@ -4,6 +4,7 @@ use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
 use pinboard::passport::{BEARER_PROTOCOL, Passport, remaining_protocols};
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::support::headers;
 
@@ -143,6 +144,26 @@ fn with_two_tokens_the_header_comes_first_and_a_malformed_one_spoils_both() {
     );
     assert_eq!(admit("Bearer", "pinboard.bearer.t0ken"), (false, false));
     assert_eq!(admit("Bearer t0ken", "pinboard.bearer."), (false, false));
+}
+
+// P7.5: only where anyone is admitted may the app have a scheme of its own
+#[test]
+fn where_not_anyone_is_admitted_no_header_is_passed_on() {
+    let json = json!({
+        "providers": [{"type": "staticToken", "id": "p", "keys": [{"name": "a", "token": "t0ken"}]}],
+        "namespaces": {"/closed": {"allow": "authenticated"}}});
+    let passport = super::support::passport(&json).expect("a passport");
+    let headers = headers(&[
+        (AUTHORIZATION, "Basic dXNlcjpwYXNz"),
+        (SEC_WEBSOCKET_PROTOCOL, "pinboard.bearer.t0ken"),
+    ]);
+    let strips = |ns: &str| {
+        let answer = passport.admit(ns, &headers, true).now();
+        let admitted = answer.expect("ready").expect("by its subprotocol");
+        assert!(admitted.account.is_some());
+        admitted.strip_authorization
+    };
+    assert!(strips("/closed") && !strips("/open"));
 }
 
 // P7.4

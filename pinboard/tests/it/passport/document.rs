@@ -416,6 +416,14 @@ fn keys_of_an_issuer_must_be_of_use() {
             "providers[0].jwks.url: expected an http or https URL, without a user and a fragment",
         ),
         (
+            with_jwks(json!({"url": "https://:s3cret@issuer.example/keys"})),
+            "providers[0].jwks.url: expected an http or https URL, without a user and a fragment",
+        ),
+        (
+            with_jwks(json!({"url": "https://issuer.example/keys#a"})),
+            "providers[0].jwks.url: expected an http or https URL, without a user and a fragment",
+        ),
+        (
             with_jwks(json!({"keys": []})),
             "providers[0].jwks.keys: expected at least one key",
         ),

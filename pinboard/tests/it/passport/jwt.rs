@@ -557,25 +557,8 @@ fn each_issuer_vouches_for_its_own() {
     });
 }
 
-/// Many good tokens are remembered in bounded room, and stay good all the same.
-#[test]
-fn more_tokens_than_are_remembered() {
-    run(provider(key_set(&[ed()])), |passport, _| async move {
-        let filler = "x".repeat(10_000);
-        for index in 0..1_000 {
-            let claims = with(&claims(), "sub", json!(index.to_string()));
-            let token = ed().sign(&with(&claims, "filler", json!(filler)));
-            assert_eq!(name(&passport, &token).await, Some(index.to_string()));
-        }
-        assert_eq!(
-            name(&passport, &ed().sign(&claims())).await.as_deref(),
-            Some("alice")
-        );
-    });
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn any_text_is_a_token_of_nobody(parts in prop::collection::vec("[A-Za-z0-9_-]{0,40}", 1..5)) {

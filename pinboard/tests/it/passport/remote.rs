@@ -214,6 +214,20 @@ fn only_what_could_be_a_token_of_the_issuer_makes_it_fetch() {
 
 // P7.3
 #[test]
+fn a_token_that_names_no_key_of_several_is_not_asked_for() {
+    run(|passport, script, sim| async move {
+        script.stand(&[ed(), ec()]);
+        let nameless = ed().sign_as(&without(&ed().header(), "kid"), &claims());
+        assert!(!is_alice(&passport, &nameless).await);
+        assert_eq!(script.count(), 1);
+        seconds(&sim, 60).await;
+        assert!(!is_alice(&passport, &nameless).await);
+        assert_eq!(script.count(), 1);
+    });
+}
+
+// P7.3
+#[test]
 fn many_who_wait_share_one_fetch() {
     run(|passport, script, sim| async move {
         let waiting: Vec<_> = (0..50)

@@ -27,7 +27,7 @@ fn an_unplaced_id_takes_one_round_trip_and_is_told_of() {
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].kind, EventKind::Placed);
         assert_eq!(events[0].id.as_deref(), Some("blue"));
-        assert_eq!(events[0].namespaces, [NS.into()]);
+        assert!(events[0].namespaces.iter().map(|ns| &**ns).eq([NS]));
         assert_eq!(events[0].epoch, Some(placed.epoch));
         assert_eq!(events[0].client_id.as_deref(), Some("client-a"));
     });

@@ -1,1 +1,7 @@
-//! Tests of `scanner`.
+//! Finding durable work and waking it (P8).
+
+mod fakes;
+mod fleet;
+mod lease;
+mod postgres;
+mod waking;

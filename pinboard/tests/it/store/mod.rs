@@ -1,3 +1,5 @@
 //! Tests of `store`.
 
 mod memory;
+mod redis;
+mod sabotage;

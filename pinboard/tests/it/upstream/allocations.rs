@@ -1,31 +1,45 @@
-//! What an exchange costs in memory.
+//! What an exchange costs: memory, and writes.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use pinboard::upstream::{Backend, Connector, Dial, RequestHead, Stream};
+use pinboard::upstream::{Backend, Connector, Dial, Framing, RequestHead, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::runtime::Runtime;
 
-use super::rig::{data, get, none, options};
+use super::rig::{data, full, get, none, options, request};
 
-const RESPONSE: &[u8] =
+const WHOLE: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ndate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
     server: worker\r\ncontent-length: 5\r\n\r\nhello";
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n";
 
-/// Answers each request at once, with no memory of its own.
-struct Canned;
+/// Answers each request at once, part by part, and takes no memory for it.
+#[derive(Clone)]
+struct Canned {
+    response: &'static [&'static [u8]],
+    writes: Arc<AtomicUsize>,
+}
 
 struct CannedStream {
-    is_asked: bool,
+    canned: Canned,
+    /// What is left to read.
+    parts: &'static [&'static [u8]],
 }
 
 impl Dial for Canned {
     fn dial(&self, _: SocketAddr) -> BoxFuture<'static, io::Result<Stream>> {
-        async { Ok(Stream::Other(Box::new(CannedStream { is_asked: false }))) }.boxed()
+        let stream = CannedStream {
+            canned: self.clone(),
+            parts: &[],
+        };
+        async { Ok(Stream::Other(Box::new(stream))) }.boxed()
     }
 }
 
@@ -35,23 +49,32 @@ impl AsyncRead for CannedStream {
         _: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.is_asked {
+        let Some((part, rest)) = self.parts.split_first() else {
             return Poll::Pending;
-        }
-        self.is_asked = false;
-        buf.put_slice(RESPONSE);
+        };
+        buf.put_slice(part);
+        self.parts = rest;
         Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for CannedStream {
     fn poll_write(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.is_asked = true;
-        Poll::Ready(Ok(buf.len()))
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.parts = self.canned.response;
+        self.canned.writes.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -63,17 +86,18 @@ impl AsyncWrite for CannedStream {
     }
 }
 
-fn canned() -> (Backend, tokio::runtime::Runtime) {
+fn canned(response: &'static [&'static [u8]]) -> (Backend, Runtime, Canned) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
-    let address = SocketAddr::from(([10, 0, 0, 1], 80));
-    let options = options("http://worker/", vec![address]);
-    (
-        Backend::with_connector(options, Connector::new(Canned)),
-        runtime,
-    )
+    let dial = Canned {
+        response,
+        writes: Arc::default(),
+    };
+    let options = options("http://worker/", vec![([10, 0, 0, 1], 80).into()]);
+    let backend = Backend::with_connector(options, Connector::new(dial.clone()));
+    (backend, runtime, dial)
 }
 
 fn head() -> RequestHead {
@@ -84,47 +108,64 @@ fn head() -> RequestHead {
 
 #[test]
 fn an_exchange_allocates_the_map_of_its_headers_and_nothing_else() {
-    let (backend, runtime) = canned();
+    let (backend, runtime, _) = canned(&[WHOLE]);
     let exchange = |head| async {
         let mut reply = backend.send(0, head, none()).await.expect("a reply");
         assert_eq!(data(&mut reply.body).await, "hello");
     };
-    // Until the connection has its buffer, and the pool its place for it.
-    (0..3).for_each(|_| runtime.block_on(exchange(head())));
     let heads: Vec<_> = (0..100).map(|_| head()).collect();
-    // Only what is done inside the runtime counts, not its start.
-    let info = runtime.block_on(async {
-        let mut total = 0;
+    runtime.block_on(async {
+        // Until the connection has its buffer, and the pool its place for it.
+        for _ in 0..3 {
+            exchange(head()).await;
+        }
         for head in heads {
             let mut exchange = std::pin::pin!(exchange(head));
             let mut outcome = None;
             let info = allocation_counter::measure(|| outcome = exchange.as_mut().now_or_never());
             outcome.expect("it never waits");
-            total += info.count_total;
+            // The entries and the index of a map of headers.
+            assert_eq!(info.count_total, 2, "{info:?}");
         }
-        total
     });
-    // The entries and the index of a map of headers.
-    assert_eq!(info, 2 * 100);
     assert_eq!(backend.idle(), 1);
 }
 
 #[test]
 fn an_idle_connection_keeps_little_memory() {
-    let (backend, runtime) = canned();
+    let (backend, runtime, _) = canned(&[HEAD, b"hello"]);
     let info = allocation_counter::measure(|| {
         runtime.block_on(async {
-            let mut sent: Vec<_> = (0..100)
-                .map(|_| Box::pin(backend.send(0, head(), none())))
-                .collect();
             let mut replies = Vec::new();
-            // All of them first, so that none takes a connection that another has left.
-            for sent in &mut sent {
-                replies.push(sent.await.expect("a reply"));
+            for _ in 0..100 {
+                replies.push(backend.send(0, head(), none()).await.expect("a reply"));
+            }
+            for reply in &mut replies {
+                assert_eq!(data(&mut reply.body).await, "hello");
             }
         });
     });
-    assert!(backend.idle() > 0);
-    let each = info.bytes_current / i64::try_from(backend.idle()).expect("few");
-    assert!(each < 10 << 10, "{each} bytes each");
+    assert_eq!(backend.idle(), 100);
+    let each = info.bytes_current / 100;
+    assert!(each < 9 << 10, "{each} bytes each");
+}
+
+#[test]
+fn a_request_whose_body_is_ready_is_one_write() {
+    let (backend, runtime, dial) = canned(&[WHOLE]);
+    for framing in [Framing::None, Framing::Length(5), Framing::Chunked] {
+        let before = dial.writes.load(Ordering::Relaxed);
+        let sent = backend.send(0, request("POST", "/", framing), full("hello"));
+        runtime.block_on(sent).expect("a reply");
+        let writes = dial.writes.load(Ordering::Relaxed) - before;
+        assert_eq!(writes, 1, "{framing:?}");
+    }
+    assert_eq!(backend.idle(), 1);
+}
+
+#[test]
+fn what_waits_for_a_response_is_small() {
+    let (backend, ..) = canned(&[WHOLE]);
+    let sent = backend.send(0, head(), none());
+    assert!(size_of_val(&sent) < 2 << 10, "{} bytes", size_of_val(&sent));
 }

@@ -9,8 +9,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use pinboard::upstream::{Backend, CONNECT_TIMEOUT, Connector, Dial, ExchangeErrorKind, Stream};
+use pinned_domain::Domain;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
 
 use super::rig::{Peer, get, none, options, text};
 
@@ -67,7 +67,7 @@ async fn a_worker_that_refuses_is_unreachable() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_never_answers_is_given_up() {
     let (backend, _) = backend(&[2]);
-    let start = Instant::now();
+    let start = Domain::real().monotonic();
     let error = backend
         .send(0, get("/"), none())
         .await
@@ -83,7 +83,7 @@ async fn a_worker_that_never_answers_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn addresses_are_tried_in_turn_from_the_one_that_worked() {
     let (backend, dial) = backend(&[1, 2, 3]);
-    let start = Instant::now();
+    let start = Domain::real().monotonic();
     for _ in 0..2 {
         let reply = backend.send(0, get("/"), none()).await.expect("a reply");
         assert_eq!(text(reply.body).await, "ok");

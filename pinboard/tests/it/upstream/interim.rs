@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use pinboard::upstream::{Framing, RequestHead};
-use tokio::time::Instant;
+use pinned_domain::Domain;
 
 use super::rig::{Peer, Rig, fed, full, get, none, request, text};
 
@@ -22,7 +22,7 @@ fn expecting(framing: Framing) -> RequestHead {
 async fn a_body_that_waits_is_sent_once_the_worker_asks_for_it() {
     for framing in [Framing::Length(5), Framing::Chunked] {
         let mut rig = Rig::new();
-        let start = Instant::now();
+        let start = Domain::real().monotonic();
         let (feeder, body) = fed();
         feeder.data("hello");
         drop(feeder);
@@ -108,7 +108,7 @@ async fn a_body_that_waits_is_sent_when_a_success_waits_for_it() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_waits_is_sent_after_a_second_without_an_answer() {
     let mut rig = Rig::new();
-    let start = Instant::now();
+    let start = Domain::real().monotonic();
     let sent = rig
         .backend
         .send(0, expecting(Framing::Length(5)), full("hello"));
@@ -128,7 +128,7 @@ async fn a_body_that_waits_is_sent_after_a_second_without_an_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_request_without_a_body_waits_for_nothing() {
     let mut rig = Rig::new();
-    let start = Instant::now();
+    let start = Domain::real().monotonic();
     let sent = rig.backend.send(0, expecting(Framing::Length(0)), none());
     let (reply, ()) = tokio::join!(sent, async {
         let mut peer = Peer::new(rig.accepted.recv().await.expect("a connection"));

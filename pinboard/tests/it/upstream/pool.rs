@@ -1,9 +1,18 @@
 //! Which connections are used again, and which never.
 
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http::StatusCode;
-use pinboard::upstream::{Backend, ExchangeErrorKind, Framing, IDLE_TIMEOUT};
+use pinboard::upstream::{
+    Backend, Connector, Dial, ExchangeErrorKind, Framing, IDLE_TIMEOUT, Stream,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::unconstrained;
 
@@ -206,6 +215,76 @@ async fn bytes_that_nobody_asked_for_spoil_an_idle_connection() {
     let (_, body) = first(&mut rig, OK).await;
     assert_eq!((body.as_str(), rig.dialled()), ("ok", 2));
     assert_eq!(peer.closed().await, 0);
+}
+
+/// Takes a request at once, and the next one only after a wait in which it gives an answer that nobody asked for.
+struct Hasty {
+    taken: usize,
+    answer: &'static str,
+}
+
+impl AsyncRead for Hasty {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let answer = std::mem::take(&mut self.answer);
+        buf.put_slice(answer.as_bytes());
+        match answer {
+            "" => Poll::Pending,
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl AsyncWrite for Hasty {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.taken += 1;
+        if self.taken == 2 {
+            self.answer = "HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n";
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.answer = OK;
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Dial for Hasty {
+    fn dial(&self, _: SocketAddr) -> BoxFuture<'static, io::Result<Stream>> {
+        let stream = Self {
+            taken: 0,
+            answer: "",
+        };
+        async { Ok(Stream::Other(Box::new(stream))) }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_before_a_request_was_written_is_no_answer_to_it() {
+    let dial = Hasty {
+        taken: 0,
+        answer: "",
+    };
+    let options = options("http://worker/", vec![([127, 0, 0, 1], 80).into()]);
+    let backend = Backend::with_connector(options, Connector::new(dial));
+    for _ in 0..4 {
+        let reply = backend.send(0, get("/"), none()).await.expect("a reply");
+        assert_eq!(reply.status, StatusCode::OK);
+    }
 }
 
 #[tokio::test(start_paused = true)]

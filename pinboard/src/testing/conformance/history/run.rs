@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use pinned_domain::Rng;
 use tokio::task::yield_now;
 
-use super::super::scene::{Scene, Verdict, Worker, claim, update};
+use super::super::scene::{Scene, Worker, claim, update};
+use super::super::verdict::Verdict;
 use super::check::check;
 use super::log::{Fact, Log, Row};
 use crate::store::{

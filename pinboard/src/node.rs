@@ -1,1 +1,0 @@
-//! A whole node: its parts, put together.

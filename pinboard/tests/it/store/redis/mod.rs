@@ -1,0 +1,14 @@
+//! The store on Redis.
+
+mod cluster;
+mod conformance;
+mod faults;
+mod harness;
+mod hostile;
+mod scripts;
+mod secrets;
+mod shards;
+mod support;
+mod tls;
+mod tracking;
+mod unfit;

@@ -1,0 +1,151 @@
+//! How a worker is told of its fleet (W1.1, W1.2).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinned_wire::registry::{Secret, Takeover};
+
+use super::headroom;
+use super::http::HttpControlPlane;
+use super::transport::ControlPlane;
+use crate::error::{Error, Result};
+
+/// Free memory in MiB, asked anew for each registration and heartbeat.
+pub(crate) type HeadroomProbe = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// How a worker is told of its fleet, as far as it was.
+#[derive(Clone)]
+pub(crate) struct FleetSettings {
+    pub(crate) url: Option<String>,
+    pub(crate) token: Option<Secret>,
+    pub(crate) advertise_url: Option<String>,
+    pub(crate) env: Option<String>,
+    pub(crate) takeover: Option<Takeover>,
+    pub(crate) epoch: u64,
+    pub(crate) heartbeat_interval: Duration,
+    pub(crate) headroom: HeadroomProbe,
+}
+
+/// What a worker in a fleet says of itself: the settings, checked.
+#[derive(Clone)]
+pub(crate) struct Membership {
+    pub(crate) advertise_url: String,
+    pub(crate) hostname: Option<String>,
+    pub(crate) env: Option<String>,
+    pub(crate) takeover: Option<Takeover>,
+    pub(crate) epoch: u64,
+    pub(crate) heartbeat_interval: Duration,
+    pub(crate) headroom: HeadroomProbe,
+}
+
+impl Default for FleetSettings {
+    fn default() -> Self {
+        Self {
+            url: None,
+            token: None,
+            advertise_url: None,
+            env: None,
+            takeover: None,
+            epoch: 0,
+            heartbeat_interval: Duration::from_secs(3),
+            headroom: Arc::new(headroom::free_mib),
+        }
+    }
+}
+
+impl FleetSettings {
+    /// The way to the control plane.
+    pub(crate) fn connect(&self) -> Result<Arc<dyn ControlPlane>> {
+        let url = self.url.as_deref().unwrap_or_default();
+        if let Err(reason) = check_url(url) {
+            return Err(Error::config(format!("PINBOARD_URL is {url:?}: {reason}")));
+        }
+        let token = self.token.as_ref().ok_or_else(|| {
+            Error::config("PINBOARD_URL is set without PINBOARD_TOKEN, the token that pinboard knows this worker by")
+        })?;
+        Ok(Arc::new(HttpControlPlane::new(
+            super::http::client()?,
+            url,
+            token,
+        )?))
+    }
+
+    /// What the worker says of itself, once it is known that there is a control plane.
+    pub(crate) fn membership(&self, hostname: Option<&str>) -> Result<Membership> {
+        let advertise_url = self.advertise_url.clone().ok_or_else(|| {
+            Error::config(
+                "PINBOARD_URL is set without ADVERTISE_URL, the URL at which pinboard reaches this worker",
+            )
+        })?;
+        if let Err(reason) = check_url(&advertise_url) {
+            return Err(Error::config(format!(
+                "ADVERTISE_URL is {advertise_url:?}: {reason}"
+            )));
+        }
+        if self.heartbeat_interval.is_zero() {
+            return Err(Error::option("heartbeat_interval", "is above zero"));
+        }
+        Ok(Membership {
+            advertise_url,
+            hostname: hostname.map(str::to_owned),
+            env: self.env.clone(),
+            takeover: self.takeover,
+            epoch: self.epoch,
+            heartbeat_interval: self.heartbeat_interval,
+            headroom: Arc::clone(&self.headroom),
+        })
+    }
+
+    /// W1.2: what needs a hostname, and what needs a control plane.
+    pub(crate) fn check(&self, hostname: Option<&str>, placed: bool) -> Result<()> {
+        if hostname.is_none() {
+            for (name, given) in [
+                ("env", self.env.is_some()),
+                ("takeover", self.takeover.is_some()),
+            ] {
+                if given {
+                    return Err(Error::config(format!(
+                        "`{name}` needs a worker hostname (`WorkerBuilder::hostname`, PINNED_HOSTNAME)"
+                    )));
+                }
+            }
+        }
+        if !placed {
+            for (name, given) in [
+                ("PINBOARD_TOKEN", self.token.is_some()),
+                ("ADVERTISE_URL", self.advertise_url.is_some()),
+            ] {
+                if given {
+                    return Err(Error::config(format!("{name} is set without PINBOARD_URL")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a URL of either side must be.
+pub(crate) fn check_url(url: &str) -> std::result::Result<(), String> {
+    const EXPECTED: &str =
+        "an absolute URL is expected, such as http://10.0.0.7:8000, without query or user";
+    let parsed: http::Uri = url.parse().map_err(|_| EXPECTED.to_owned())?;
+    let scheme = matches!(parsed.scheme_str(), Some("http" | "https"));
+    let authority = parsed
+        .authority()
+        .is_some_and(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    if scheme && authority && parsed.query().is_none() {
+        Ok(())
+    } else {
+        Err(EXPECTED.to_owned())
+    }
+}
+
+impl fmt::Debug for FleetSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetSettings")
+            .field("url", &self.url)
+            .field("advertise_url", &self.advertise_url)
+            .finish_non_exhaustive()
+    }
+}

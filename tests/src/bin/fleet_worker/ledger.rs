@@ -1,0 +1,142 @@
+//! The instance: a durable queue, and routes that say who answers.
+
+use std::collections::BTreeMap;
+
+use pinned::{
+    Context, Dispatch, Instance, Json, Persistent, PersistentQueue, Tray, TrayError, inbox,
+    lifespan, pinned_api, route,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::activity::Activity;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Item {
+    id: String,
+    /// How long its first attempts take, in milliseconds.
+    #[serde(default)]
+    takes: u64,
+}
+
+#[derive(Tray)]
+pub(crate) struct Work {
+    queue: PersistentQueue<Item>,
+    /// The attempt that each item was done in.
+    executed: Persistent<BTreeMap<String, u64>>,
+}
+
+#[inbox]
+impl Work {
+    fn enqueue(&mut self, item: Item) {
+        self.queue.push(item);
+    }
+}
+
+pub(crate) struct Ledger {
+    ctx: Context,
+    activity: std::sync::Arc<Activity>,
+    count: u64,
+}
+
+#[pinned_api(idle_timeout = "2s", sweep_interval = "500ms")]
+impl Ledger {
+    #[lifespan::setup]
+    async fn setup(ctx: Context) -> Self {
+        let activity = ctx.state::<Activity>().expect("given by main");
+        let ledger = Self {
+            ctx,
+            activity,
+            count: 0,
+        };
+        ledger.note("start");
+        ledger
+    }
+
+    #[lifespan::teardown]
+    async fn teardown(&mut self) {
+        self.note("end");
+    }
+
+    /// Counts in memory, alone, and says who counted.
+    #[route::post("/touch")]
+    async fn touch(&mut self) -> Json<Value> {
+        self.note("run");
+        self.count += 1;
+        Json(self.who())
+    }
+
+    #[route::get("/who")]
+    async fn whoami(&self) -> Json<Value> {
+        self.note("run");
+        Json(self.who())
+    }
+
+    /// Answers once the item is durably admitted.
+    #[route::post("/enqueue")]
+    async fn enqueue(
+        this: Instance<Self>,
+        Json(item): Json<Item>,
+    ) -> Result<Json<Value>, TrayError> {
+        let admitted = item.id.clone();
+        this.tray(Self::WORK).await?.enqueue(item)?.await?;
+        Ok(Json(json!({ "admitted": admitted })))
+    }
+
+    #[route::get("/")]
+    async fn progress(this: Instance<Self>) -> Result<Json<Value>, TrayError> {
+        let work = this.tray(Self::WORK).await?;
+        let progress =
+            work.read(|work| json!({ "executed": *work.executed, "queued": work.queue.len() }))?;
+        Ok(Json(progress))
+    }
+
+    /// Calls another instance, wherever it lives.
+    #[route::get("/ask/{other}")]
+    async fn ask(
+        this: Instance<Self>,
+        pinned::axum::extract::Path((_, other)): pinned::axum::extract::Path<(String, String)>,
+    ) -> Result<Json<Value>, String> {
+        let answer = this
+            .context()
+            .cluster()
+            .get(format!("/ledgers/{other}/who"))
+            .send()
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok(Json(
+            answer.json().await.map_err(|error| error.to_string())?,
+        ))
+    }
+
+    #[tray]
+    async fn work(
+        this: Instance<Self>,
+        item: Item,
+        dispatch: Dispatch<Work>,
+    ) -> Result<(), TrayError> {
+        let attempt = dispatch.attempts();
+        if item.takes > 0 && attempt < 3 {
+            let takes = std::time::Duration::from_millis(item.takes);
+            this.context().domain().sleep(takes).await;
+        }
+        dispatch.update(|work| {
+            work.executed
+                .update(|executed| executed.insert(item.id.clone(), attempt));
+        })
+    }
+}
+
+impl Ledger {
+    fn epoch(&self) -> u64 {
+        self.ctx.placement_epoch().unwrap_or(0)
+    }
+
+    fn note(&self, event: &str) {
+        self.activity.note(event, self.ctx.id(), self.epoch());
+    }
+
+    fn who(&self) -> Value {
+        json!({ "pid": std::process::id(), "epoch": self.epoch().to_string(), "count": self.count })
+    }
+}

@@ -1,0 +1,18 @@
+//! Fleets of real processes: pinboard, Redis, PostgreSQL and workers, and what happens when they are killed, stopped,
+//! cut off and restarted (P12).
+//!
+//! `PINNED_FAULTS` says how many rounds of random faults are run (3, unless it does); `PINNED_SEED` repeats a run's
+//! moments.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "processes are killed and watched in real time"
+)]
+
+mod activity;
+mod deploy;
+mod faults;
+mod load;
+mod process;
+mod python;
+mod rig;

@@ -1,0 +1,88 @@
+//! Processes that are killed, stopped and waited for by their ids.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// A process of a fleet. Dropping it kills it.
+pub(super) struct Running {
+    child: Child,
+    /// A stopped process takes no signal but SIGKILL before it goes on.
+    stopped: bool,
+}
+
+impl Running {
+    /// Starts `command`, with what it says in `log`.
+    pub(super) fn start(mut command: Command, log: &Path) -> Self {
+        let out = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("a log file");
+        let err = out.try_clone().expect("a second handle");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{:?} does not start: {error}", command.get_program()));
+        Self {
+            child,
+            stopped: false,
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.signal("-STOP");
+        self.stopped = true;
+    }
+
+    pub(super) fn go_on(&mut self) {
+        self.signal("-CONT");
+        self.stopped = false;
+    }
+
+    pub(super) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Waits until it has ended by itself.
+    pub(super) async fn ended_within(&mut self, patience: Duration) -> ExitStatus {
+        let deadline = std::time::Instant::now() + patience;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child of ours") {
+                return status;
+            }
+            assert!(
+                std::time::Instant::now() < deadline,
+                "process {} still runs after {patience:?}",
+                self.pid()
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill")
+            .args([signal, &self.pid().to_string()])
+            .status()
+            .expect("kill runs");
+        assert!(sent.success(), "kill {signal} {}", self.pid());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
