@@ -54,7 +54,8 @@ macro_rules! refusals {
         /// Why a host did not run a request.
         ///
         /// Every one is answered `{"detail": <text>}` with the header `pinned-refusal: <slug>`, which promises
-        /// that the handler has not run: trying again, here or elsewhere, repeats nothing. The exception is
+        /// that the handler has not run: trying again, here or elsewhere, repeats nothing. Those of pinboard's P5.9
+        /// say besides whether the id lives here; any other reads as `busy`: it does, or may. The exception is
         /// [`Refusal::Aborted`], which says that the instance was cut off, perhaps in mid-handler, and therefore
         /// carries neither that header nor `Retry-After` (H3.13).
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ refusals! {
     /// The instance is closing (H3.9, H5.1).
     Closing = SERVICE_UNAVAILABLE, Some("closing"), "instance closing; retry", retry: true;
     /// Too many activations are queued before this one (H4.3).
-    ActivationQueue = SERVICE_UNAVAILABLE, Some("activation-queue-full"), "activation queue full; retry", retry: true;
+    ActivationQueue = SERVICE_UNAVAILABLE, Some("activation-queue"), "activation queue full; retry", retry: true;
     /// A higher placement epoch is known (H12.3).
     StaleEpoch = SERVICE_UNAVAILABLE, Some("stale-epoch"), "stale placement epoch; retry", retry: true;
     /// This placement epoch was handed back (H12.3).
