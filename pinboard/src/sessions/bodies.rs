@@ -44,6 +44,8 @@ pub struct Register {
     pub previous: Option<SessionId>,
     /// What lives in it; sorted, no one twice, all of its own namespaces.
     pub instances: Vec<PlacementKey>,
+    /// Whether its lease had passed when it sent this.
+    pub lapsed: bool,
 }
 
 /// A heartbeat (P2.6).
@@ -89,6 +91,7 @@ pub fn register(body: &[u8]) -> Result<Register, RegistryError> {
         challenge,
         previous,
         instances,
+        lapsed: given.lapsed,
     })
 }
 

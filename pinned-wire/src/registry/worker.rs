@@ -47,6 +47,10 @@ pub struct Register {
     /// The instances that live in it, per namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<BTreeMap<String, Vec<String>>>,
+    /// Whether the lease of that session had passed when this was sent: somebody else may hold the instances by now. Absent
+    /// otherwise; a registry that does not know it ignores it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lapsed: bool,
 }
 
 /// What a request from another hostname of the same environment does to an id placed here.

@@ -54,7 +54,8 @@ macro_rules! refusals {
         /// Why a host did not run a request.
         ///
         /// Every one is answered `{"detail": <text>}` with the header `pinned-refusal: <slug>`, which promises
-        /// that the handler has not run: trying again, here or elsewhere, repeats nothing. The exception is
+        /// that the handler has not run: trying again, here or elsewhere, repeats nothing. Those of pinboard's P5.9
+        /// say besides whether the id lives here; any other reads as `busy`: it does, or may. The exception is
         /// [`Refusal::Aborted`], which says that the instance was cut off, perhaps in mid-handler, and therefore
         /// carries neither that header nor `Retry-After` (H3.13).
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +111,9 @@ macro_rules! refusals {
 refusals! {
     /// The worker's lease has passed (H3.2).
     LeaseExpired = SERVICE_UNAVAILABLE, Some("lease-expired"), "lease expired; not serving", retry: true;
+    /// The same, and the instance lives here all the same: whoever frees its placement on this answer would give the id a
+    /// second home once the lease runs again (P5.9).
+    LeaseExpiredHere = SERVICE_UNAVAILABLE, Some("busy"), "lease expired; not serving", retry: true;
     /// The lease is unhealthy: residents serve, new ids do not activate (H3.4).
     LeaseUnhealthy = SERVICE_UNAVAILABLE, Some("lease-unhealthy"), "lease unhealthy; refusing new activations", retry: true;
     /// The host drains (H3.4).
@@ -120,8 +124,10 @@ refusals! {
     PastDeadline = SERVICE_UNAVAILABLE, Some("past-deadline"), "instance past its wind-down deadline; retry", retry: true;
     /// The instance is closing (H3.9, H5.1).
     Closing = SERVICE_UNAVAILABLE, Some("closing"), "instance closing; retry", retry: true;
-    /// Too many activations are queued before this one (H4.3).
-    ActivationQueue = SERVICE_UNAVAILABLE, Some("activation-queue-full"), "activation queue full; retry", retry: true;
+    /// Too many activations are queued before this one (H4.3). In a fleet it has left the queue, and the id is not here.
+    ActivationQueue = SERVICE_UNAVAILABLE, Some("activation-queue"), "activation queue full; retry", retry: true;
+    /// The same in a fleet, where the activation stays queued because a wake-up asked for it: the id is here (H14.3).
+    ActivationQueued = SERVICE_UNAVAILABLE, Some("busy"), "activation queue full; retry", retry: true;
     /// A higher placement epoch is known (H12.3).
     StaleEpoch = SERVICE_UNAVAILABLE, Some("stale-epoch"), "stale placement epoch; retry", retry: true;
     /// This placement epoch was handed back (H12.3).

@@ -300,6 +300,7 @@ impl Registration {
             takeover: membership.takeover,
             epoch: (membership.epoch > 0).then_some(membership.epoch),
             prev_session_id: opening.previous.map(|id| id.to_string()),
+            lapsed: !instances.is_empty() && self.lease.expired(),
             instances: (!instances.is_empty()).then_some(instances),
         }
     }

@@ -2,15 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
-use super::close::CloseJob;
-use super::record::{Phase, Record, Stage};
+use super::close::{CloseJob, CloseKind};
+use super::record::{Phase, Record, Stage, State};
 use crate::api::context::Context;
 use crate::api::definition::AnyValue;
 use crate::api::lifespan::SetupError;
@@ -24,6 +24,8 @@ pub(super) struct Activation {
     progress: Mutex<Progress>,
     /// Told of progress. It wakes in the order of the waits: callers come to their turns as they came.
     changed: Notify,
+    /// A wake-up asked for it, which waits for nothing and is dropped by nobody (H14.3). Set under the record's lock.
+    woken: AtomicBool,
 }
 
 #[derive(Clone, Debug)]
@@ -38,12 +40,43 @@ impl Activation {
         Self {
             progress: Mutex::new(Progress::Queued),
             changed: Notify::new(),
+            woken: AtomicBool::new(false),
         }
     }
 
-    fn report(&self, progress: Progress) {
-        *self.progress.lock() = progress;
+    /// Out of the queue and into the setup; `false` when it has been withdrawn.
+    fn start(&self) -> bool {
+        self.leave_queue(Progress::Started)
+    }
+
+    /// Out of the queue without a setup, and everybody who waits is told so; `false` when the setup has started.
+    fn withdraw(&self) -> bool {
+        self.leave_queue(Progress::Ended(Err(Refusal::ActivationQueue.into())))
+    }
+
+    fn leave_queue(&self, next: Progress) -> bool {
+        let mut progress = self.progress.lock();
+        if !matches!(*progress, Progress::Queued) {
+            return false;
+        }
+        *progress = next;
+        drop(progress);
         self.changed.notify_waiters();
+        true
+    }
+
+    /// The first end stands.
+    fn end(&self, outcome: Result<(), Unavailable>) {
+        let mut progress = self.progress.lock();
+        if !matches!(*progress, Progress::Ended(_)) {
+            *progress = Progress::Ended(outcome);
+        }
+        drop(progress);
+        self.changed.notify_waiters();
+    }
+
+    fn is_queued(&self) -> bool {
+        matches!(*self.progress.lock(), Progress::Queued)
     }
 
     fn progress(&self) -> Progress {
@@ -81,8 +114,7 @@ impl Record {
                 activation
             }
         };
-        let started = || !matches!(*activation.progress.lock(), Progress::Queued);
-        let started = until(&activation.changed, started);
+        let started = until(&activation.changed, || !activation.is_queued());
         let deadline = self.host.options.activation_queue_deadline;
         if self
             .host
@@ -91,9 +123,9 @@ impl Record {
             .timeout(deadline, started)
             .await
             .is_err()
+            && let Some(refusal) = self.give_up_queueing(&activation)
         {
-            // It stays queued; a retry can land on it (H4.3).
-            return Err(Unavailable::Refused(Refusal::ActivationQueue));
+            return Err(Unavailable::Refused(refusal));
         }
         activation.ended().await;
         match activation.progress() {
@@ -102,9 +134,45 @@ impl Record {
         }
     }
 
+    /// What a caller is told who has waited long enough for `activation` to start; `None` when it is in no queue by now.
+    ///
+    /// Without a control plane it stays queued, and a retry can land on it (H4.3). In a fleet the refusal sends the id
+    /// elsewhere (P5.9), so that the activation must not go on here: it is withdrawn, its epoch turned away and its placement
+    /// handed back. One that a wake-up asked for stays (H14.3), and so does the id.
+    fn give_up_queueing(&self, activation: &Arc<Activation>) -> Option<Refusal> {
+        let mut state = self.lock();
+        let is_open =
+            matches!(&state.phase, Phase::Activating(mine) if Arc::ptr_eq(mine, activation));
+        if !is_open || !activation.is_queued() {
+            return None;
+        }
+        if !self.host.env.is_placed() {
+            return Some(Refusal::ActivationQueue);
+        }
+        if activation.woken.load(Ordering::Relaxed) {
+            return Some(Refusal::ActivationQueued);
+        }
+        if !activation.withdraw() {
+            return None;
+        }
+        let epoch = state.epoch;
+        // A request that was refused may have brought a higher epoch, which nobody has turned away.
+        if let Some(fence) = state
+            .fence
+            .as_mut()
+            .filter(|fence| Some(fence.epoch) == epoch)
+        {
+            fence.turned_away = true;
+        }
+        let job = self.close_locked(&mut state, CloseKind::Cancelling);
+        drop(state);
+        self.launch(job);
+        Some(Refusal::ActivationQueue)
+    }
+
     /// Starts the activation unless it runs, and waits for nothing (H14.2). Whether the instance is resident already.
     pub(super) async fn wake(self: &Arc<Self>) -> Result<bool, Refusal> {
-        match self.join_activation() {
+        match self.join_waking() {
             Joined::Resident => Ok(true),
             Joined::Refused(refusal) => Err(refusal),
             Joined::Running(_) => Ok(false),
@@ -116,7 +184,20 @@ impl Record {
     }
 
     fn join_activation(&self) -> Joined {
+        Self::join_locked(&mut self.lock())
+    }
+
+    /// Joins the activation for a wake-up: from here on it stays queued whoever gives up waiting.
+    fn join_waking(&self) -> Joined {
         let mut state = self.lock();
+        let joined = Self::join_locked(&mut state);
+        if let Joined::Running(activation) | Joined::Mine(activation) = &joined {
+            activation.woken.store(true, Ordering::Relaxed);
+        }
+        joined
+    }
+
+    fn join_locked(state: &mut State) -> Joined {
         match &state.phase {
             Phase::Live => Joined::Resident,
             Phase::Activating(activation) => Joined::Running(Arc::clone(activation)),
@@ -164,8 +245,11 @@ impl Record {
         let outcome = match permit {
             None => Outcome::CutOff,
             Some(permit) => {
-                activation.report(Progress::Started);
-                let outcome = self.run_setup(origin).await;
+                let outcome = if activation.start() {
+                    self.run_setup(origin).await
+                } else {
+                    Outcome::CutOff
+                };
                 drop(permit);
                 outcome
             }
@@ -174,7 +258,7 @@ impl Record {
             Outcome::Built => self.become_live(&activation),
             Outcome::Failed(error) => self.fail_activation(&activation, error).await,
             Outcome::CutOff => {
-                activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));
+                activation.end(Err(Refusal::Aborted.into()));
             }
         }
     }
@@ -231,11 +315,11 @@ impl Record {
                 namespace = &*self.host.namespace,
                 "activated"
             );
-            activation.report(Progress::Ended(Ok(())));
+            activation.end(Ok(()));
             self.start_trays();
         } else {
             drop(state);
-            activation.report(Progress::Ended(Err(Unavailable::Refused(Refusal::Aborted))));
+            activation.end(Err(Refusal::Aborted.into()));
         }
     }
 
@@ -263,7 +347,7 @@ impl Record {
                 .run()
                 .await;
         }
-        activation.report(Progress::Ended(Err(failure)));
+        activation.end(Err(failure));
     }
 }
 

@@ -35,6 +35,18 @@ struct Shard {
     fences: HashMap<Box<str>, Remembered>,
 }
 
+impl Shard {
+    /// What is known of an id without a record, unless that is older than `life` (H12.7).
+    fn fence(&self, id: &str, now: Instant, life: Duration) -> Option<Fence> {
+        let known = self.fences.get(id)?;
+        (now.saturating_duration_since(known.updated) <= life).then_some(known.fence)
+    }
+
+    fn remember(&mut self, id: &str, fence: Fence, updated: Instant) {
+        self.fences.insert(id.into(), Remembered { fence, updated });
+    }
+}
+
 /// What came of an admission.
 pub(super) enum Admitted {
     Record(Arc<Record>),
@@ -134,11 +146,7 @@ impl Directory {
             self.len.fetch_sub(1, Ordering::AcqRel);
         }
         if let Some(fence) = fence {
-            let remembered = Remembered {
-                fence,
-                updated: now,
-            };
-            shard.fences.insert(record.id().into(), remembered);
+            shard.remember(record.id(), fence, now);
         }
         drop(shard);
         // User code, which may ask its instance something or panic: no lock is held, and who waits for the close is
@@ -177,7 +185,7 @@ impl Host {
             Service::Stopped => return Admitted::TurnedAway(TurnedAway::Stopped),
         }
         if self.env.lease.expired() {
-            return Refusal::LeaseExpired.into();
+            return self.refuse_expired(id, epoch).into();
         }
         loop {
             let Some(record) = self.directory.get(id) else {
@@ -228,6 +236,35 @@ impl Host {
         Some((record as Seam, begun))
     }
 
+    /// The refusal of everything once the lease has passed (H3.2). It says whether the id lives here, and if it does not, its
+    /// epoch is turned away in the same step: a control plane takes the id elsewhere, while this lease may run again (P5.9).
+    fn refuse_expired(&self, id: &str, epoch: Option<u64>) -> Refusal {
+        let (hash, shard) = self.directory.locate(id);
+        let mut shard = shard.write();
+        let is_here = shard
+            .records
+            .find(hash, |record| record.id() == id)
+            .is_some();
+        if is_here {
+            return Refusal::LeaseExpiredHere;
+        }
+        if let Some(epoch) = epoch.filter(|_| self.env.is_placed()) {
+            let now = self.env.domain.monotonic();
+            let mut fence = shard.fence(id, now, self.fence_life());
+            // A lower epoch, or one that was handed back, stays away as it is.
+            if Fence::admit(&mut fence, epoch).is_ok()
+                && let Some(fence) = fence
+            {
+                let fence = Fence {
+                    turned_away: true,
+                    ..fence
+                };
+                shard.remember(id, fence, now);
+            }
+        }
+        Refusal::LeaseExpired
+    }
+
     /// Why nothing new is activated here at the moment, in the order of H3.4; otherwise a place among the records is
     /// reserved.
     fn refuse_activation(&self) -> Option<Refusal> {
@@ -261,11 +298,7 @@ impl Host {
             return Ok(None);
         }
         let now = self.env.domain.monotonic();
-        let mut fence = shard
-            .fences
-            .get(id)
-            .filter(|known| now.saturating_duration_since(known.updated) <= self.fence_life())
-            .map(|known| known.fence);
+        let mut fence = shard.fence(id, now, self.fence_life());
         if let Some(epoch) = epoch {
             Fence::admit(&mut fence, epoch)?;
         }
@@ -280,13 +313,7 @@ impl Host {
             fence.turned_away |= refusal.is_some() && self.env.is_placed();
             // It moves even if a later step refuses (H3.3).
             let fence = *fence;
-            shard.fences.insert(
-                id.into(),
-                Remembered {
-                    fence,
-                    updated: now,
-                },
-            );
+            shard.remember(id, fence, now);
         }
         if let Some(refusal) = refusal {
             return Err(refusal);

@@ -163,7 +163,12 @@ impl Sessions {
             })
             .await?;
         let earlier = self.earlier_of(&id, &given, registered.earlier).await?;
-        let kept = self.reclaim(&id, &earlier.own, &given.instances).await?;
+        let kept = if given.lapsed {
+            self.reclaim_lapsed(&id, &earlier.own, &given.instances)
+                .await?
+        } else {
+            self.reclaim(&id, &earlier.own, &given.instances).await?
+        };
         let mut duplicates = kept.duplicates;
         duplicates.extend(self.move_orders(&id, kept.moved).await?);
         if !given.instances.is_empty() {

@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::registered_again;
 use crate::sessions::{RegistryError, Sessions};
-use crate::store::{FenceState, MessageBody, PlacementKey, Reclaimed, SessionId};
+use crate::store::{FenceState, MessageBody, PlacementKey, Reclaimed, Release, SessionId};
 
 /// How many instances are handed to the store at once, so that others get their turns in between.
 const RECLAIM_PAGE: usize = 5_000;
@@ -19,6 +19,8 @@ pub(super) struct Kept {
     pub(super) duplicates: Vec<PlacementKey>,
     /// Those whose rows were the worker's own.
     pub(super) moved: Vec<PlacementKey>,
+    /// Those that nobody held, and that the worker has now.
+    claimed: Vec<(PlacementKey, u64)>,
 }
 
 impl Sessions {
@@ -34,11 +36,51 @@ impl Sessions {
             for (key, answer) in page.iter().zip(answers) {
                 match answer {
                     Reclaimed::Moved { .. } => kept.moved.push(key.clone()),
-                    Reclaimed::Claimed { .. } => {}
+                    Reclaimed::Claimed { epoch } => kept.claimed.push((key.clone(), epoch)),
                     Reclaimed::Duplicate => kept.duplicates.push(key.clone()),
                 }
             }
         }
+        Ok(kept)
+    }
+
+    /// As [`reclaim`](Self::reclaim), for a worker whose lease had passed: it keeps what rows still name as its own, and nothing else.
+    ///
+    /// An id without a row may have gone to somebody else since, whose row the store has lost, and who has not registered again yet:
+    /// to that worker it belongs. It is not claimed for a moment either, in which its holder would be told that it has a duplicate.
+    pub(super) async fn reclaim_lapsed(
+        &self,
+        id: &SessionId,
+        own: &[SessionId],
+        instances: &[PlacementKey],
+    ) -> Result<Kept, RegistryError> {
+        let store = &self.registry.store;
+        let mut rows = stream::iter(instances.to_vec())
+            .map(|key| async move { (store.row(&key).await, key) })
+            .buffered(ROW_READS);
+        let (mut named, mut unnamed) = (Vec::new(), Vec::new());
+        while let Some((row, key)) = rows.next().await {
+            match row? {
+                Some(row) if own.contains(&row.session) => named.push(key),
+                _ => unnamed.push(key),
+            }
+        }
+        drop(rows);
+        let mut kept = self.reclaim(id, own, &named).await?;
+        // Its row went in between, or is of before the store lost its latest writes.
+        let claimed = std::mem::take(&mut kept.claimed);
+        for page in claimed.chunks(RECLAIM_PAGE) {
+            let release = |(key, epoch): &(PlacementKey, u64)| Release {
+                session: id.clone(),
+                key: key.clone(),
+                epoch: Some(*epoch),
+            };
+            let releases: Vec<Release> = page.iter().map(release).collect();
+            store.release(&releases).await?;
+        }
+        kept.duplicates
+            .extend(claimed.into_iter().map(|(key, _)| key));
+        kept.duplicates.append(&mut unnamed);
         Ok(kept)
     }
 

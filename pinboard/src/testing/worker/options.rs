@@ -77,7 +77,8 @@ impl WorkerOptions {
         self
     }
 
-    /// Has it name `lease-unhealthy` alone in `pinned-refusal`, as the published Python edition does (P5.9).
+    /// Has it name `lease-unhealthy` alone in `pinned-refusal`, and not say that its lease had passed when it registers, as the
+    /// published Python edition does (P5.9).
     pub fn names_lease_unhealthy_alone(mut self) -> Self {
         self.names_every_refusal = false;
         self

@@ -89,6 +89,9 @@ impl Core {
                 takeover: None,
                 epoch: None,
                 prev_session_id: previous.map(|session| session.to_string()),
+                lapsed: self.options.names_every_refusal
+                    && state.lease.is_expired(now.own)
+                    && !state.records.is_empty(),
                 instances: state.instances(),
             };
             (now, register)

@@ -1,11 +1,13 @@
 //! What a worker that registers again keeps (P2.5).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use pinboard::store::{EndMode, Fence, SessionId};
+use pinboard::store::{EndMode, Fence, MemoryStore, RegistryStore as _, SessionId, StoreOptions};
+use pinned_domain::Domain;
 use serde_json::{Value, json};
 
-use super::rig::{TTL, Worker, World, beat, heartbeat, quiet_beat, room, session_of};
+use super::rig::{TTL, Worker, World, beat, heartbeat, merged, quiet_beat, room, session_of};
 
 fn instances(previous: &str, ids: &[&str]) -> Value {
     json!({"prevSessionId": previous, "instances": {"/rooms": ids}})
@@ -209,4 +211,89 @@ async fn the_earlier_session_ends_also_when_it_was_ending() {
         .register_with(&node, instances(&first, &["blue"]))
         .await;
     assert_eq!(world.holder(&room("blue")).await, Some(session_of(&ack)));
+}
+
+fn lapsed(previous: &str, ids: &[&str]) -> Value {
+    merged(instances(previous, ids), json!({"lapsed": true}))
+}
+
+// P2.5: nobody can have taken what its row still names.
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_lease_had_passed_keeps_what_rows_name_as_its_own_alone() {
+    let world = World::new().await;
+    let node = world.node();
+    let (worker, other) = (Worker::new(&world, 1), Worker::new(&world, 2));
+    let first = worker.register(&node).await;
+    let epoch = world.place(&room("mine"), &first).await;
+    world.wait(TTL * 2).await;
+    let others = other.register(&node).await;
+    let foreign = world.place(&room("theirs"), &others).await;
+
+    let brought = lapsed(&first, &["mine", "nobodys", "theirs"]);
+    let ack = worker.register_with(&node, brought).await;
+    assert_eq!(
+        ack["duplicates"],
+        json!([{"ns": "/rooms", "id": "nobodys"}, {"ns": "/rooms", "id": "theirs"}])
+    );
+    let mine = world.row(&room("mine")).await.expect("a row");
+    assert_eq!(
+        (mine.session.to_string(), mine.epoch),
+        (session_of(&ack), epoch)
+    );
+    assert_eq!(world.row(&room("nobodys")).await, None);
+    let theirs = world.row(&room("theirs")).await.expect("a row");
+    assert_eq!(
+        (theirs.session.to_string(), theirs.epoch),
+        (others, foreign)
+    );
+}
+
+// P12.1, P4.4, P4.6: the store is wiped after an id has moved on from a worker that was away.
+#[tokio::test(start_paused = true)]
+async fn after_a_wipe_the_worker_whose_lease_runs_gets_its_id_whoever_registers_first() {
+    for lapsed_first in [true, false] {
+        let world = World::cold(TTL).await;
+        let node = world.node();
+        let (away, holder) = (Worker::new(&world, 1), Worker::new(&world, 2));
+        let comes_back = async || {
+            let brought = lapsed("0".repeat(32).as_str(), &["blue"]);
+            let ack = away.register_with(&node, brought).await;
+            assert_eq!(ack["duplicates"], json!([{"ns": "/rooms", "id": "blue"}]));
+        };
+        if lapsed_first {
+            comes_back().await;
+            assert_eq!(world.row(&room("blue")).await, None);
+        }
+        let brought = instances("1".repeat(32).as_str(), &["blue"]);
+        let ack = holder.register_with(&node, brought).await;
+        assert_eq!(ack.get("duplicates"), None);
+        if !lapsed_first {
+            comes_back().await;
+        }
+        assert_eq!(world.holder(&room("blue")).await, Some(session_of(&ack)));
+    }
+}
+
+// P12.1, P4.4: a row of before the store lost its latest writes may be of before the id moved on.
+#[tokio::test(start_paused = true)]
+async fn a_row_that_may_be_out_of_date_leaves_nothing_with_a_worker_whose_lease_had_passed() {
+    let domain = Domain::real_seeded(7);
+    let options = StoreOptions {
+        lease_ttl: TTL,
+        quarantine: TTL,
+        shards: 4,
+    };
+    let store = Arc::new(MemoryStore::new(options, domain.clone()));
+    store.prepare().await.expect("a store");
+    let world = World::over(Arc::clone(&store) as _, domain);
+    world.wait(TTL).await;
+    let node = world.node();
+    let worker = Worker::new(&world, 1);
+    let first = worker.register(&node).await;
+    world.place(&room("blue"), &first).await;
+    store.restart_from_copy(&store.copy());
+
+    let ack = worker.register_with(&node, lapsed(&first, &["blue"])).await;
+    assert_eq!(ack["duplicates"], json!([{"ns": "/rooms", "id": "blue"}]));
+    assert_eq!(world.row(&room("blue")).await, None);
 }

@@ -11,6 +11,7 @@
 
 mod activity;
 mod deploy;
+mod example;
 mod faults;
 mod load;
 mod process;
