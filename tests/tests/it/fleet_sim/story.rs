@@ -1,0 +1,1 @@
+//! The cluster story (S8).
