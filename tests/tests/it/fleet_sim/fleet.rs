@@ -6,7 +6,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pinboard::Pinboard;
 use pinboard::passport::Passport;
-use pinboard::scanner::MarkedRows;
 use pinboard::settings::Settings;
 use pinboard::store::{MemoryStore, StoreOptions};
 use pinboard::testing::{FaultyStore, HttpRegistry, ScriptedWorker, StoreFaults, WorkerOptions};
@@ -14,6 +13,7 @@ use pinboard::upstream::Connector;
 use pinned_domain::{Domain, Rng};
 use pinned_testing::sim::{Sim, SimProcess};
 
+use super::admission::Admission;
 use super::client::Client;
 use super::mutant::Mutant;
 use super::net::{Host, Net};
@@ -31,8 +31,8 @@ pub(super) struct Shape {
     pub(super) nodes: usize,
     pub(super) workers: usize,
     pub(super) mutant: Option<Mutant>,
-    /// Where the scanner finds durable work, if there is one.
-    pub(super) rows: Option<Arc<dyn MarkedRows>>,
+    /// Durable work, which a scanner finds; where there is any.
+    pub(super) admission: Option<Arc<Admission>>,
 }
 
 pub(super) struct Fleet {
@@ -85,6 +85,9 @@ impl Fleet {
             shape,
             domain,
         });
+        if let Some(admission) = &fleet.shape.admission {
+            admission.belongs_to(&fleet);
+        }
         for node in 0..fleet.nodes.len() {
             fleet.start_node(node).await;
         }
@@ -128,8 +131,8 @@ impl Fleet {
             .settings(settings)
             .domain(domain.clone())
             .connector(Connector::new(self.net.dial_from(n)));
-        if let Some(rows) = &self.shape.rows {
-            builder = builder.marked_rows(Arc::clone(rows));
+        if let Some(admission) = &self.shape.admission {
+            builder = builder.marked_rows(Arc::new(admission.rows(&self.watch.ledger)));
         }
         let starting = process.run(async move { builder.start().await });
         let pinboard = match self.domain.timeout(START, starting).await {
@@ -204,9 +207,12 @@ impl Fleet {
         seat.0 += 1;
         let name: Arc<str> = format!("worker-{n}/{}", seat.0).into();
         let url = format!("http://{}", Net::address(n));
-        let handler = self
-            .watch
-            .handler(Arc::clone(&name), self.domain.clone(), self.shape.mutant);
+        let handler = self.watch.handler(
+            Arc::clone(&name),
+            self.domain.clone(),
+            self.shape.mutant,
+            self.shape.admission.clone(),
+        );
         let options = WorkerOptions::new(Arc::clone(&name), url)
             .log(self.watch.log.clone())
             .idle_timeout(Duration::from_secs(40))
@@ -251,6 +257,12 @@ impl Fleet {
         worker.shutdown().await;
         self.net.remove(Host::Worker(n));
         true
+    }
+
+    /// In which seat the worker is that the log calls `name`.
+    pub(super) fn seat_of(&self, name: &str) -> Option<usize> {
+        let (seat, _) = name.strip_prefix("worker-")?.split_once('/')?;
+        seat.parse().ok()
     }
 
     pub(super) fn worker(&self, n: usize) -> Option<ScriptedWorker> {

@@ -9,9 +9,10 @@
 //! | `fleet`, `client` | nodes, workers and the store; and who asks |
 //! | `watch`, `settle` | what must never be seen; and what must be in the end |
 //! | `program` | random faults |
-//! | `story` | the cluster story |
+//! | `story`, `admission` | the cluster story, and its durable work |
 //! | `mutant` | broken fleets, which must be found out |
 
+mod admission;
 mod client;
 mod fleet;
 mod mutant;
@@ -56,7 +57,7 @@ fn run(seed: u64, mutant: Option<Mutant>) -> Outcome {
             nodes: 2,
             workers: 3,
             mutant,
-            rows: None,
+            admission: None,
         };
         let fleet = Fleet::start(&sim, shape).await;
         // The quarantine of a cold start.
@@ -122,6 +123,12 @@ fn whatever_happens_to_a_fleet_nothing_lives_twice_and_nothing_is_lost() {
     check("whatever_happens", |seed| run(seed, None));
 }
 
+// S8
+#[test]
+fn an_owner_dies_twice_and_the_registry_once() {
+    check("an_owner_dies_twice", story::run);
+}
+
 // S8.9
 #[test]
 fn one_seed_has_one_trace() {
@@ -131,6 +138,7 @@ fn one_seed_has_one_trace() {
         let differ = differ.into_iter().find(|(_, (one, other))| one != other);
         assert_eq!(differ, None, "seed {seed} replays");
         assert_eq!(one, other, "seed {seed} replays");
+        assert_eq!(story::run(seed), story::run(seed), "seed {seed} replays");
     }
 }
 

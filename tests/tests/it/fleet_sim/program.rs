@@ -312,12 +312,23 @@ fn worker_to_nodes(fleet: &Fleet, worker: usize) -> Vec<(Host, Host)> {
         .collect()
 }
 
-/// What the registry says of each id: its epochs never fall.
+/// What the registry says of each id that somebody holds: its epochs never fall. Of rows that name the dead, a registry that went
+/// back to an old copy has forgotten the latest.
 pub(super) async fn look(fleet: &Fleet) {
     use pinboard::store::{PlacementKey, RegistryStore as _};
     for id in (0..IDS).map(id_of) {
         let key = PlacementKey::single(NS, id.as_str());
-        if let Ok(Some(row)) = fleet.store.row(&key).await {
+        let Ok(Some(row)) = fleet.store.row(&key).await else {
+            continue;
+        };
+        let sessions = fleet
+            .alive()
+            .into_iter()
+            .filter_map(|worker| worker.session());
+        if sessions
+            .into_iter()
+            .any(|session| *session == *row.session.as_str())
+        {
             fleet.watch.see_epoch(&id, row.epoch);
         }
     }

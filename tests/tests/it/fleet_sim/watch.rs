@@ -15,6 +15,7 @@ use pinned_domain::Domain;
 use pinned_wire::attestation::verify;
 use pinned_wire::headers::{ATTESTATION, EPOCH, PROXY_SECRET};
 
+use super::admission::Admission;
 use super::mutant::Mutant;
 
 /// The header that numbers a client's requests.
@@ -51,10 +52,6 @@ impl Watch {
         self.seen.lock().delivered.contains(&number)
     }
 
-    pub(super) fn epoch_of(&self, id: &str) -> u64 {
-        self.seen.lock().epochs.get(id).copied().unwrap_or_default()
-    }
-
     /// The registry says that `id` is held under `epoch`.
     pub(super) fn see_epoch(&self, id: &str, epoch: u64) {
         let mut seen = self.seen.lock();
@@ -87,6 +84,7 @@ impl Watch {
         worker: Arc<str>,
         domain: Domain,
         mutant: Option<Mutant>,
+        admission: Option<Arc<Admission>>,
     ) -> Scribe {
         Scribe {
             counters: Counters::kept_in(self.ledger.clone()),
@@ -94,6 +92,7 @@ impl Watch {
             worker,
             domain,
             mutant,
+            admission,
         }
     }
 }
@@ -104,6 +103,7 @@ pub(super) struct Scribe {
     worker: Arc<str>,
     domain: Domain,
     mutant: Option<Mutant>,
+    admission: Option<Arc<Admission>>,
 }
 
 impl Scribe {
@@ -162,6 +162,12 @@ impl WorkerHandler for Scribe {
             return async move { pinboard::testing::text(http::StatusCode::OK, count.to_string()) }
                 .boxed();
         }
-        self.counters.handle(call)
+        match self.admission.clone() {
+            None => self.counters.handle(call),
+            Some(admission) => {
+                let (counters, worker) = (self.counters.clone(), Arc::clone(&self.worker));
+                async move { admission.admit(&worker, counters, call).await }.boxed()
+            }
+        }
     }
 }
