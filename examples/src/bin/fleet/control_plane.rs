@@ -13,7 +13,11 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     let mut terminated = signal(SignalKind::terminate())?;
     let port: u16 = env::var("PORT")?.parse()?;
     let listener = TcpListener::bind((HOST, port)).await?;
-    let pinboard = Pinboard::builder().memory().token(TOKEN).serve(listener).await?;
+    let pinboard = Pinboard::builder()
+        .memory()
+        .token(TOKEN)
+        .serve(listener)
+        .await?;
     terminated.recv().await;
     pinboard.shutdown().await;
     Ok(())

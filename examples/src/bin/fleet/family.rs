@@ -27,7 +27,9 @@ impl Role {
             None => Ok(None),
             Some("pinboard") => Ok(Some(Self::Pinboard)),
             Some("worker") => Ok(Some(Self::Worker)),
-            Some(other) => Err(format!("{ROLE} is {other:?}; pinboard or worker is expected").into()),
+            Some(other) => {
+                Err(format!("{ROLE} is {other:?}; pinboard or worker is expected").into())
+            }
         }
     }
 }

@@ -45,7 +45,11 @@ pub(crate) async fn guide() -> Result<(), Box<dyn Error>> {
     }
     println!("pinboard on {}", fleet.url);
     for worker in &workers {
-        println!("worker   on http://{HOST}:{} (process {})", worker.port, worker.pid().unwrap_or_default());
+        println!(
+            "worker   on http://{HOST}:{} (process {})",
+            worker.port,
+            worker.pid().unwrap_or_default()
+        );
     }
     println!("waiting for the workers to register ..");
     let everyone = workers.iter_mut().chain([&mut pinboard]);
@@ -54,7 +58,11 @@ pub(crate) async fn guide() -> Result<(), Box<dyn Error>> {
     println!("\nTry:\n");
     println!("  curl -X POST {}/counters/alice/increment", fleet.url);
     println!("  curl {}/counters/alice", fleet.url);
-    println!("  curl -H 'authorization: Bearer {}' {}/registry/workers", crate::family::TOKEN, fleet.url);
+    println!(
+        "  curl -H 'authorization: Bearer {}' {}/registry/workers",
+        crate::family::TOKEN,
+        fleet.url
+    );
     println!("\nEach id lives in one of the two workers:\n");
     for name in NAMES {
         let count = fleet.increment(name).await?;
@@ -67,7 +75,10 @@ pub(crate) async fn guide() -> Result<(), Box<dyn Error>> {
     }
 
     let leaving = workers.remove(0);
-    println!("\nSIGTERM to the worker on port {}: it hands its counters over and exits.", leaving.port);
+    println!(
+        "\nSIGTERM to the worker on port {}: it hands its counters over and exits.",
+        leaving.port
+    );
     leaving.terminate().await?;
     println!("It has exited. The same counters, at the worker that is left:\n");
     for name in NAMES {
@@ -105,7 +116,11 @@ impl Fleet {
         parse(self.send(Method::GET, &format!("/counters/{name}")).await?)
     }
 
-    async fn send(&self, method: Method, path: &str) -> Result<(StatusCode, Bytes), Box<dyn Error>> {
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+    ) -> Result<(StatusCode, Bytes), Box<dyn Error>> {
         let request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))
@@ -124,7 +139,10 @@ impl Fleet {
                     member.check()?;
                 }
                 if self.workers().await == Some(2)
-                    && matches!(self.send(Method::GET, "/counters/probe").await, Ok((StatusCode::OK, _)))
+                    && matches!(
+                        self.send(Method::GET, "/counters/probe").await,
+                        Ok((StatusCode::OK, _))
+                    )
                 {
                     return Ok::<(), Box<dyn Error>>(());
                 }

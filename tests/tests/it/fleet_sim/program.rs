@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pinboard::store::{PlacementKey, RegistryStore as _, SessionId};
 use pinboard::testing::CutOff;
 use serde_json::json;
 use tokio::sync::{RwLock, RwLockReadGuard};
@@ -315,20 +316,16 @@ fn worker_to_nodes(fleet: &Fleet, worker: usize) -> Vec<(Host, Host)> {
 /// What the registry says of each id that somebody holds: its epochs never fall. Of rows that name the dead, a registry that went
 /// back to an old copy has forgotten the latest.
 pub(super) async fn look(fleet: &Fleet) {
-    use pinboard::store::{PlacementKey, RegistryStore as _};
+    let Ok(sessions) = fleet.store.sessions_since(0).await else {
+        return;
+    };
+    let lives = |session: &SessionId| sessions.changed.iter().any(|view| view.id == *session);
     for id in (0..IDS).map(id_of) {
         let key = PlacementKey::single(NS, id.as_str());
         let Ok(Some(row)) = fleet.store.row(&key).await else {
             continue;
         };
-        let sessions = fleet
-            .alive()
-            .into_iter()
-            .filter_map(|worker| worker.session());
-        if sessions
-            .into_iter()
-            .any(|session| *session == *row.session.as_str())
-        {
+        if lives(&row.session) {
             fleet.watch.see_epoch(&id, row.epoch);
         }
     }
