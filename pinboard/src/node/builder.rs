@@ -17,7 +17,7 @@ use crate::scanner::{MarkedRows, PostgresRows};
 use crate::sessions::SystemResolver;
 use crate::settings::Settings;
 use crate::store::{MemoryStore, RedisStore, RedisUrl, RegistryStore, StoreOptions};
-use crate::upstream::{Fetcher, HttpFetcher};
+use crate::upstream::{self, Connector, Fetcher, HttpFetcher};
 
 /// How long nothing new is placed on a dev node after its start, unless workers outlived it (P4.4).
 const DEV_QUARANTINE: Duration = Duration::from_secs(2);
@@ -31,6 +31,7 @@ pub struct PinboardBuilder {
     settings: Settings,
     domain: Domain,
     rows: Option<Rows>,
+    connector: Connector,
     fetcher: Option<Arc<dyn Fetcher>>,
     resolver: Arc<dyn Resolve>,
     render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -62,6 +63,7 @@ impl PinboardBuilder {
             settings: Settings::default(),
             domain: Domain::real(),
             rows: None,
+            connector: Connector::default(),
             fetcher: None,
             resolver: Arc::new(SystemResolver::new()),
             render_metrics: Arc::new(String::new),
@@ -135,6 +137,13 @@ impl PinboardBuilder {
         self
     }
 
+    /// Makes the connections to workers: for requests, and for challenges and the like unless there is a
+    /// [`fetcher`](Self::fetcher) for those.
+    pub fn connector(mut self, connector: Connector) -> Self {
+        self.connector = connector;
+        self
+    }
+
     /// Makes the small requests to workers: challenges, stats, wakes.
     pub fn fetcher(mut self, fetcher: Arc<dyn Fetcher>) -> Self {
         self.fetcher = Some(fetcher);
@@ -171,6 +180,21 @@ impl PinboardBuilder {
         Serving::on_listener(assembled, listener)?.ready().await
     }
 
+    /// Listens nowhere, and serves what [`Pinboard::serve_connection`] is handed; returns once the node is ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`](Self::serve).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what has begun.
+    pub async fn start(mut self) -> Result<Pinboard, StartError> {
+        // Whoever polls the connections is one runtime.
+        self.settings.lanes = 1;
+        Serving::off_line(self.assemble()?).ready().await
+    }
+
     /// Serves on an address with threads of its own, as many as the settings say lanes. It listens at once, and
     /// [`Serving::ready`] ends once the node is ready.
     ///
@@ -189,6 +213,7 @@ impl PinboardBuilder {
             mut settings,
             domain,
             rows,
+            connector,
             fetcher,
             ..
         } = self;
@@ -222,7 +247,14 @@ impl PinboardBuilder {
                 Rows::Given(rows) => rows,
             }
         });
-        let fetcher = fetcher.unwrap_or_else(|| Arc::new(HttpFetcher::new(domain.clone())));
+        let fetcher = fetcher.unwrap_or_else(|| {
+            let (domain, connector) = (domain.clone(), connector.clone());
+            Arc::new(HttpFetcher::with(
+                domain,
+                connector,
+                upstream::SystemResolver,
+            ))
+        });
         let name = name(&domain).into();
         let parts = Parts::new(Given {
             store,
@@ -230,6 +262,7 @@ impl PinboardBuilder {
             passport,
             settings,
             domain,
+            connector,
             fetcher,
             resolver: self.resolver,
             render_metrics: self.render_metrics,

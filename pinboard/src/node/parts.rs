@@ -20,7 +20,7 @@ use crate::server::{Lifecycle, Server, ServerOptions};
 use crate::sessions::{Registry, Sessions, SessionsOptions};
 use crate::settings::Settings;
 use crate::store::{RegistryStore, StoreError};
-use crate::upstream::Fetcher;
+use crate::upstream::{Connector, Fetcher};
 use crate::workers::{SWEEPER, Sweeper, Workers};
 use crate::{operators, sessions};
 
@@ -37,6 +37,7 @@ pub(super) struct Given {
     pub(super) passport: Passport,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
+    pub(super) connector: Connector,
     pub(super) fetcher: Arc<dyn Fetcher>,
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -68,6 +69,7 @@ impl Parts {
             passport,
             settings,
             domain,
+            connector,
             fetcher,
             name,
             ..
@@ -77,7 +79,8 @@ impl Parts {
         let round_trips = store.times();
         let store: Arc<dyn RegistryStore> = Arc::new(store);
         let events = Events::new();
-        let workers = Workers::new(Arc::clone(&store), domain.clone(), &settings);
+        let workers =
+            Workers::with_connector(Arc::clone(&store), domain.clone(), &settings, connector);
         let placement = Placement::new(
             Arc::clone(&store),
             workers.clone(),

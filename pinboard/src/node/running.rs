@@ -1,9 +1,10 @@
 //! A node that runs.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use pinned_wire::registry::Secret;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 use super::background::Background;
@@ -37,10 +38,28 @@ impl Pinboard {
         PinboardBuilder::new()
     }
 
-    /// Where it listens.
+    /// Where it listens; `0.0.0.0:0` when it does not.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.serving.address
+    }
+
+    /// Serves one connection of a client at `peer` over `stream`, whatever that is, until it ends, by the rules of those that come to
+    /// a listener.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection.
+    pub fn serve_connection<S>(
+        &self,
+        stream: S,
+        peer: SocketAddr,
+    ) -> impl Future<Output = ()> + Send + use<S>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let server = self.serving.server.clone();
+        async move { server.serve_connection(0, stream, peer).await }
     }
 
     /// The token of the one key that may do everything; `None` where there is a passport.
@@ -92,6 +111,15 @@ impl Serving {
             }
         });
         Ok(serving)
+    }
+
+    pub(super) fn off_line(assembled: Assembled) -> Self {
+        let serving = Self::new(assembled, (Ipv4Addr::UNSPECIFIED, 0).into());
+        let server = serving.server.clone();
+        serving
+            .background
+            .once(async move { server.watch(0).await });
+        serving
     }
 
     pub(super) fn on_address(

@@ -19,6 +19,7 @@ use super::{Namespace, Worker, WorkerChange};
 use crate::metrics::names::{self, worker_state};
 use crate::settings::Settings;
 use crate::store::{RegistryStore, SessionId};
+use crate::upstream::Connector;
 
 /// How many changes wait for a slow subscriber.
 const CHANGES: usize = 1_024;
@@ -75,6 +76,17 @@ impl Workers {
     /// No workers yet: the first [`refresh_now`](Self::refresh_now) reads them.
     #[must_use]
     pub fn new(store: Arc<dyn RegistryStore>, domain: Domain, settings: &Settings) -> Self {
+        Self::with_connector(store, domain, settings, Connector::default())
+    }
+
+    /// As [`new`](Self::new), with workers that are reached over connections of `connector`.
+    #[must_use]
+    pub fn with_connector(
+        store: Arc<dyn RegistryStore>,
+        domain: Domain,
+        settings: &Settings,
+        connector: Connector,
+    ) -> Self {
         // A lease that ends between two readings would make every worker look dead for a while.
         let refresh_every = settings.sweep_interval.min(settings.lease_ttl / 4);
         let refresh_every = refresh_every.max(SHORTEST_PAUSE);
@@ -86,6 +98,7 @@ impl Workers {
                     domain,
                     lanes: settings.lanes,
                     lease_ttl: settings.lease_ttl,
+                    connector,
                 },
                 snapshot: ArcSwap::default(),
                 refreshes: Refreshes::new(),

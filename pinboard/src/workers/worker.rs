@@ -17,7 +17,7 @@ use url::Url;
 use super::token::{TokenCache, header};
 use crate::metrics::names::worker_state;
 use crate::store::{SessionId, SessionView};
-use crate::upstream::{Backend, BackendOptions};
+use crate::upstream::{Backend, BackendOptions, Connector};
 
 /// How long after its registration a worker may not have read its session id yet. A request that comes before would be
 /// refused, because its attestation is for a session that the worker does not know it has.
@@ -61,6 +61,7 @@ pub(super) struct Surroundings {
     pub(super) domain: Domain,
     pub(super) lanes: usize,
     pub(super) lease_ttl: Duration,
+    pub(super) connector: Connector,
 }
 
 impl Worker {
@@ -77,12 +78,15 @@ impl Worker {
         let silent_for = surroundings.lease_ttl.saturating_sub(view.expires_in);
         Some(Self {
             id: view.id.clone(),
-            backend: Backend::new(BackendOptions {
-                url,
-                addresses: addresses.iter().copied().collect(),
-                lanes: surroundings.lanes,
-                domain: surroundings.domain.clone(),
-            }),
+            backend: Backend::with_connector(
+                BackendOptions {
+                    url,
+                    addresses: addresses.iter().copied().collect(),
+                    lanes: surroundings.lanes,
+                    domain: surroundings.domain.clone(),
+                },
+                surroundings.connector.clone(),
+            ),
             client_id: view.record.client_id.as_str().into(),
             addresses,
             domain: surroundings.domain.clone(),

@@ -5,6 +5,7 @@ mod crashes;
 mod dependency_names;
 mod documents;
 mod fleet;
+mod fleet_sim;
 mod process;
 mod registry;
 mod sweep;

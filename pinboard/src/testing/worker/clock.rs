@@ -54,6 +54,8 @@ impl Clock {
                 changed.await;
             } else {
                 tokio::select! {
+                    // In an order that a simulation repeats.
+                    biased;
                     () = self.domain.sleep_until(at + lost) => {}
                     () = changed => {}
                 }

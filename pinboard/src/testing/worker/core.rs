@@ -127,6 +127,8 @@ impl Core {
             self.finish_all(closing);
             match next {
                 Some(next) => tokio::select! {
+                    // In an order that a simulation repeats.
+                    biased;
                     () = changed => {}
                     () = self.clock.sleep_until(next) => {}
                 },

@@ -56,6 +56,8 @@ impl Core {
             state.phase != Phase::Serving || state.own_drain.is_some() != draining
         });
         tokio::select! {
+            // In an order that a simulation repeats.
+            biased;
             () = self.clock.sleep_until(at) => {}
             () = news => {}
         }
