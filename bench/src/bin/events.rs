@@ -1,5 +1,10 @@
 //! How late server-sent events come through a pinboard: 1,000 streams of ten events a second.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench measures the real clock and real tasks"
+)]
+
 use std::{net::SocketAddr, time::Duration};
 
 use bench::{

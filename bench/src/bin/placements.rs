@@ -1,5 +1,10 @@
 //! Ids placed per second on one Redis by four nodes at once, beside a bare script of five keys.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench measures the real clock and real tasks"
+)]
+
 use std::{
     sync::{
         Arc,

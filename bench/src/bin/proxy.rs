@@ -1,5 +1,10 @@
 //! Requests per second through pinboard, beside nginx in front of the same backend.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench measures the real clock and real tasks"
+)]
+
 use bench::{
     Result,
     compare::median,

@@ -1,5 +1,10 @@
 //! What an idle WebSocket costs a pinboard: resident memory, both legs.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench measures the real clock and real tasks"
+)]
+
 use std::{net::SocketAddr, time::Duration};
 
 use bench::{
