@@ -127,7 +127,10 @@ impl Operators {
         }
         match store.fence(key, Some(fence)).await? {
             None => Ok(Some(false)),
-            Some(fenced) if fenced.session == row.session => Ok(Some(true)),
+            Some(fenced) if fenced.session == row.session && fenced.epoch == row.epoch => {
+                Ok(Some(true))
+            }
+            // Also when the same worker has it anew: it may have been told before, when it had nothing to let go of.
             Some(_) => {
                 store.fence(key, None).await?;
                 Ok(None)
@@ -235,6 +238,11 @@ impl Operators {
             return self.order_moved(keys.to_vec(), order).await;
         }
         let fenced = self.fence_page(holder, keys, Some(fence)).await?;
+        // Told once more: some of these it may have let go of and got anew in between, after it was told.
+        let messages: Vec<_> = keys.iter().map(|key| order.message(key)).collect();
+        if !store.queue_messages(holder, messages).await? {
+            return self.order_moved(keys.to_vec(), order).await;
+        }
         Ok(fenced.held + self.order_moved(fenced.moved, order).await?)
     }
 

@@ -12,7 +12,7 @@ use crate::domain::Domain;
 use crate::error::{BoxError, Chain};
 
 /// How long one call may take (W2.3).
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// The pauses between the attempts of a call that is repeated (W3.14).
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(400)];
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::ack;
 use super::backoff::Backoff;
-use super::calls::{Calls, describe};
+use super::calls::{Calls, PATIENCE, describe};
 use super::echo::{DrainEcho, DrainNews};
 use super::messages::{self, Order};
 use super::metrics::{self, control_failed, registration_failed};
@@ -132,6 +132,7 @@ impl Registration {
 
     /// Ends the session and the loop, once nothing is left in the worker (W1.5, W3.16).
     pub(crate) async fn stop(&self) {
+        self.finish_loop().await;
         let session = self.session.id();
         if let Some(session_id) = session {
             let body = Deregister {
@@ -145,7 +146,28 @@ impl Registration {
                 .await;
             self.session.ended(outcome.is_ok());
         }
-        self.abort();
+    }
+
+    /// Lets the loop end with the call that is under way. A registration that is cut off may have begun a session that nobody ends,
+    /// and a heartbeat beside a deregistration may begin another one: ids would go to it until its lease has run out.
+    ///
+    /// # Cancel safety
+    ///
+    /// The loop ends all the same.
+    async fn finish_loop(&self) {
+        self.session.close();
+        self.wake.notify_one();
+        let task = self.task.lock().take();
+        if let Some(mut task) = task
+            && self
+                .calls
+                .domain
+                .timeout(PATIENCE, &mut task)
+                .await
+                .is_err()
+        {
+            task.abort();
+        }
     }
 
     /// Ends the loop without a word to anybody.
@@ -175,10 +197,18 @@ impl Registration {
                 .await;
             let Err(panic) = crash else { return };
             self.crashed(&*panic);
-            self.calls
-                .domain
-                .sleep(self.membership.heartbeat_interval)
+            let now = self.calls.domain.monotonic();
+            self.pause(saturating_add(now, self.membership.heartbeat_interval))
                 .await;
+        }
+    }
+
+    /// Waits until then, or for news.
+    async fn pause(&self, until: Instant) {
+        tokio::select! {
+            biased;
+            () = self.wake.notified() => {}
+            () = self.calls.domain.sleep_until(until) => {}
         }
     }
 
@@ -215,11 +245,7 @@ impl Registration {
             } else {
                 backoff.delay()
             };
-            tokio::select! {
-                biased;
-                () = self.wake.notified() => {}
-                () = domain.sleep_until(saturating_add(started, delay)) => {}
-            }
+            self.pause(saturating_add(started, delay)).await;
         }
     }
 

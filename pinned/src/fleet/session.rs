@@ -22,7 +22,7 @@ struct State {
     previous: Option<Arc<str>>,
     registered: bool,
     superseded: bool,
-    /// The worker has ended its last session (W3.18).
+    /// The worker is ending its last session, or has (W3.18): nothing is sent for it any more.
     over: bool,
     draining: bool,
     reregistrations: u64,
@@ -55,7 +55,7 @@ pub(super) struct Beat {
 pub(super) enum Next {
     Register(Opening),
     Beat(Beat),
-    /// Displaced for good (W4.8).
+    /// Displaced for good (W4.8), or over.
     Nothing,
 }
 
@@ -157,13 +157,17 @@ impl Session {
         std::mem::replace(&mut state.draining, draining) != draining
     }
 
+    /// Nothing is begun or renewed any more.
+    pub(super) fn close(&self) {
+        self.state.lock().over = true;
+    }
+
     /// The session is over, as far as this worker is concerned; `forget` when the registry has said so too (W3.17).
     pub(super) fn ended(&self, forget: bool) {
         let mut state = self.state.lock();
         state.registered = false;
         if forget {
             state.id = None;
-            state.over = true;
         }
         drop(state);
         metrics::registered(false);

@@ -11,6 +11,9 @@ use crate::store::{EndMode, EventKind, SessionId};
 pub(super) struct Earlier {
     /// Those that are the same process: what they hold is the new session's.
     pub(super) own: Vec<SessionId>,
+    /// Those of `own` that the worker does not name. It may know one of them all the same: this may be an attempt that was held up,
+    /// while a later one began that session.
+    pub(super) unnamed: Vec<SessionId>,
     /// Those that end, and how.
     pub(super) ends: BTreeMap<SessionId, EndMode>,
 }
@@ -62,6 +65,9 @@ impl Sessions {
                     .secret
                     .is(given.secret.expose().as_bytes());
             if is_own {
+                if given.previous.as_ref() != Some(&worker.id) {
+                    earlier.unnamed.push(worker.id.clone());
+                }
                 earlier.add_own(&worker.id);
             }
         }

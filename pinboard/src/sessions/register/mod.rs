@@ -163,11 +163,12 @@ impl Sessions {
             })
             .await?;
         let earlier = self.earlier_of(&id, &given, registered.earlier).await?;
+        let mut instances = given.instances.clone();
+        instances.extend(self.held_unnamed(&earlier.unnamed, &given).await?);
         let kept = if given.lapsed {
-            self.reclaim_lapsed(&id, &earlier.own, &given.instances)
-                .await?
+            self.reclaim_lapsed(&id, &earlier.own, &instances).await?
         } else {
-            self.reclaim(&id, &earlier.own, &given.instances).await?
+            self.reclaim(&id, &earlier.own, &instances).await?
         };
         let mut duplicates = kept.duplicates;
         duplicates.extend(self.move_orders(&id, kept.moved).await?);

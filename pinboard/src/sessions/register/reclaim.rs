@@ -1,8 +1,12 @@
 //! What a worker that registers keeps.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use futures_util::{StreamExt as _, stream};
 
 use super::registered_again;
+use crate::sessions::bodies::Register;
 use crate::sessions::{RegistryError, Sessions};
 use crate::store::{FenceState, MessageBody, PlacementKey, Reclaimed, Release, SessionId};
 
@@ -24,6 +28,37 @@ pub(super) struct Kept {
 }
 
 impl Sessions {
+    /// What rows name sessions of the worker that it did not name, beside the instances that it did.
+    ///
+    /// These ids may have come to it after it sent this, and live in it: they stay with it, whatever session it has. To free them would
+    /// let others have them as well.
+    pub(super) async fn held_unnamed(
+        &self,
+        sessions: &[SessionId],
+        given: &Register,
+    ) -> Result<Vec<PlacementKey>, RegistryError> {
+        let mut held = BTreeSet::new();
+        let env: Arc<str> = PlacementKey::SINGLE.into();
+        for session in sessions {
+            for ns in &given.namespaces {
+                let mut cursor = 0;
+                loop {
+                    let store = &self.registry.store;
+                    let (ids, next) = store.held_by(session, &env, ns, cursor).await?;
+                    let keys = ids
+                        .into_iter()
+                        .map(|id| PlacementKey::new(Arc::clone(&env), Arc::clone(ns), id));
+                    held.extend(keys.filter(|key| given.instances.binary_search(key).is_err()));
+                    cursor = next;
+                    if cursor == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(held.into_iter().collect())
+    }
+
     pub(super) async fn reclaim(
         &self,
         id: &SessionId,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinboard::store::{Claim, Claimed, Expected, FenceState, PlacementKey, SessionId};
+use pinboard::store::{Claim, Claimed, Expected, FenceState, PlacementKey, Release, SessionId};
 use serde_json::{Value, json};
 
 use crate::sessions::rig::{
@@ -235,4 +235,47 @@ async fn a_worker_that_registers_again_meanwhile_is_told_all_the_same() {
     let session = crate::sessions::rig::session_of(&ack);
     assert_eq!(told(&node, &session).await, [("blue".to_owned(), Some(60))]);
     assert_eq!(ahead(fence(&world, "blue").await), (60, 75));
+}
+
+// P3.5, P4.6: a fence whose holder was told only before it got the id anew would let the row be taken from a holder that lives.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_gets_the_id_anew_meanwhile_is_told_of_that_one() {
+    for (whole, told_by) in [(false, 3_500), (true, 5_500)] {
+        let world = World::new().await;
+        let node = world.node();
+        let (slow, faults) = world.faulty();
+        let operator = slow.node();
+        let session = Worker::new(&world, 1).register(&node).await;
+        world.place(&room("blue"), &session).await;
+        let second = Duration::from_secs(1);
+        faults.latency(second..=second);
+
+        let mut body = json!({"namespace": "/rooms", "deadline": 60});
+        if !whole {
+            body["id"] = json!("blue");
+        }
+        let churn = async {
+            world.wait(Duration::from_millis(told_by)).await;
+            let ack = heartbeat(&node, quiet_beat(&session)).await.ok();
+            let message = ack["messages"][0]["msgId"].clone();
+            assert!(message.is_string(), "told before the fence: {ack}");
+            let release = Release {
+                session: SessionId::new(&*session),
+                key: room("blue"),
+                epoch: None,
+            };
+            let freed = world.store.release(&[release]).await.expect("the store");
+            assert_eq!(freed, 1);
+            let mut confirms = quiet_beat(&session);
+            confirms["acks"] = json!([message]);
+            heartbeat(&node, confirms).await.ok();
+            world.place(&room("blue"), &session).await;
+        };
+        let (queued, ()) = tokio::join!(order(&operator, body), churn);
+        queued.ok();
+        let told = told(&node, &session).await;
+        let told: Vec<_> = told.iter().map(|(id, _)| id.as_str()).collect();
+        assert!(fence(&world, "blue").await.is_some(), "whole: {whole}");
+        assert_eq!(told, ["blue"], "whole: {whole}");
+    }
 }

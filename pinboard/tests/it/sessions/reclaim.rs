@@ -89,6 +89,37 @@ async fn a_worker_whose_ack_got_lost_keeps_what_had_moved() {
     }
 }
 
+// P2.5, P4.6: the worker's first attempt was held up at another node, with its URL proved, and comes through after the second.
+#[tokio::test(start_paused = true)]
+async fn a_registration_that_comes_late_takes_nothing_from_the_worker() {
+    let world = World::new().await;
+    let (late, node) = (world.node(), world.node());
+    let worker = Worker::new(&world, 1);
+    let acked = worker.register(&node).await;
+    let epoch = world.place(&room("blue"), &acked).await;
+    let ack = worker.register_with(&late, json!({})).await;
+    assert_eq!(ack.get("duplicates"), None);
+    let row = world.row(&room("blue")).await.expect("it lives there");
+    assert_eq!(
+        (row.session.to_string(), row.epoch),
+        (session_of(&ack), epoch)
+    );
+
+    // It hears that its session has ended, and brings its instance along.
+    heartbeat(&node, beat(&acked))
+        .await
+        .refuses(409, "unknown or expired session");
+    let ack = worker
+        .register_with(&node, instances(&acked, &["blue"]))
+        .await;
+    assert_eq!(ack.get("duplicates"), None);
+    let row = world.row(&room("blue")).await.expect("it lives there");
+    assert_eq!(
+        (row.session.to_string(), row.epoch),
+        (session_of(&ack), epoch)
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn another_process_under_the_same_client_id_waits_for_the_lease_of_the_first() {
     let world = World::new().await;

@@ -379,6 +379,72 @@ async fn without_a_session_nothing_is_deregistered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_the_session_of_a_registration_that_is_under_way() {
+    // W1.5, W3.16: nobody else would, and ids would go to it until its lease has run out.
+    let script = Script::default();
+    let gate = script.hold(REGISTER);
+    let app = App::start(script.builder(&Scene::default(), quick())).await;
+    gate.reached(1).await;
+    let open = async {
+        pass(1_000).await;
+        gate.open();
+    };
+    tokio::join!(app.shutdown(), open);
+    assert_eq!(script.order(), [REGISTER, DEREGISTER]);
+    assert_eq!(script.last(DEREGISTER), json!({ "sessionId": "session-1" }));
+    pass(60_000).await;
+    assert_eq!(script.order().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_that_hangs_holds_up_a_shutdown_for_five_seconds_at_most() {
+    // W2.3, W3.16
+    let script = Script::default();
+    let gate = script.hold(REGISTER);
+    let app = App::start(script.builder(&Scene::default(), quick())).await;
+    gate.reached(1).await;
+    let before = app.worker.domain().monotonic();
+    app.shutdown().await;
+    assert!((app.worker.domain().monotonic() - before).as_secs() <= 5);
+    gate.open();
+    pass(60_000).await;
+    assert_eq!(script.order(), [REGISTER]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_heartbeat_beside_a_deregistration_begins_another_session() {
+    // W1.5, W3.18
+    let script = Script::default();
+    let app = script.start(&Scene::default()).await;
+    let gate = script.hold(DEREGISTER);
+    script.answer(HEARTBEAT, 409, json!({ "reregister": true }));
+    let open = async {
+        pass(4_000).await;
+        gate.open();
+    };
+    tokio::join!(app.shutdown(), open);
+    assert_eq!(script.order(), [REGISTER, DEREGISTER]);
+    assert_eq!(app.worker.session_id(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_lost_during_a_shutdown_is_not_replaced() {
+    // W3.16, W3.18
+    let script = Script::default();
+    let app = script.start(&Scene::default()).await;
+    let gate = script.hold(HEARTBEAT);
+    script.answer(HEARTBEAT, 409, json!({ "reregister": true }));
+    gate.reached(1).await;
+    let open = async {
+        pass(1_000).await;
+        gate.open();
+    };
+    tokio::join!(app.shutdown(), open);
+    pass(60_000).await;
+    assert_eq!(script.order(), [REGISTER, HEARTBEAT]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn thousands_of_instances_go_in_one_registration() {
     // W3.5
     let script = Script::default();
