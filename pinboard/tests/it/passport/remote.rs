@@ -22,10 +22,13 @@ use super::support::{bearer, name};
 
 const URL: &str = "https://issuer.example/keys?tenant=blue";
 
+/// A fetch that waits, and where its answer goes.
+type Asked = (Fetch, oneshot::Sender<Result<Fetched, FetchError>>);
+
 /// A fetcher whose answers are given by hand.
 #[derive(Clone, Default)]
 struct Script {
-    asked: Arc<Mutex<Vec<(Fetch, oneshot::Sender<Result<Fetched, FetchError>>)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
     /// What is answered at once, to every fetch.
     standing: Arc<Mutex<Option<Value>>>,
     count: Arc<Mutex<usize>>,
