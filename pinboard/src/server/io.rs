@@ -92,25 +92,34 @@ impl<S> ClientIo<S> {
     }
 
     /// Looks at what has just been read into `read` from `from` on, and cuts it short where it must not pass.
-    fn inspect(&mut self, read: &mut ReadBuf<'_>, from: usize) {
-        let bytes = &mut read.filled_mut()[from..];
-        match self.guard.pass(bytes) {
-            Ok(seen) => {
-                let mut edges = seen.edges;
-                if edges > 0 && std::mem::take(&mut self.awaits_first) {
-                    edges -= 1;
+    fn inspect(&mut self, read: &mut ReadBuf<'_>, mut from: usize) {
+        loop {
+            let bytes = &mut read.filled_mut()[from..];
+            match self.guard.pass(bytes) {
+                Ok(seen) => {
+                    let mut edges = seen.edges;
+                    if edges > 0 && std::mem::take(&mut self.awaits_first) {
+                        edges -= 1;
+                    }
+                    if edges > 0 {
+                        self.vitals.head_edges(edges);
+                    }
+                    let Some(early) = seen.early else {
+                        return;
+                    };
+                    // Where the answer came before the end of the body, it is decided already.
+                    self.hear_upgrade();
+                    if self.guard.is_undecided() {
+                        return self.vitals.note_early();
+                    }
+                    from += early;
                 }
-                if edges > 0 {
-                    self.vitals.head_edges(edges);
+                Err(Refused { at }) => {
+                    bytes[at] = 0;
+                    read.set_filled(from + at + 1);
+                    self.refused = Some(AFTER_REFUSAL);
+                    return;
                 }
-                if seen.early {
-                    self.vitals.note_early();
-                }
-            }
-            Err(Refused { at }) => {
-                bytes[at] = 0;
-                read.set_filled(from + at + 1);
-                self.refused = Some(AFTER_REFUSAL);
             }
         }
     }
