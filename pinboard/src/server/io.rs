@@ -1,5 +1,6 @@
 //! The bytes of a client's connection, on their way to and from hyper.
 
+use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,8 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use pinned_domain::Domain;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
 
 use super::guard::{Guard, Refused};
 use super::vitals::{Upgrade, Vitals};
@@ -125,6 +128,20 @@ impl<S> ClientIo<S> {
     }
 }
 
+impl<S: 'static> ClientIo<S> {
+    /// Whether the client has ended its side, although what it sent before has not been read: hyper reads nothing while it
+    /// has more than it can pass on, so it would hold the request of a client that is long gone.
+    fn has_left_unread(&self) -> bool {
+        let stream: &dyn Any = &self.stream;
+        stream.downcast_ref::<TcpStream>().is_some_and(|tcp| {
+            matches!(
+                tcp.ready(Interest::READABLE).now_or_never(),
+                Some(Ok(ready)) if ready.is_read_closed()
+            )
+        })
+    }
+}
+
 impl<S: AsyncRead + Unpin> ClientIo<S> {
     /// Finds out what the client speaks; `None` when it leaves without a word.
     ///
@@ -238,7 +255,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ClientIo<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for ClientIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -259,7 +276,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         self.stream.is_write_vectored()
     }
 
+    /// Called whenever the connection is looked at, so also when its client is in doubt.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A tunnel's directions end one by one, and HTTP/2 is always read.
+        if self.vitals.take_doubt() && !self.guard.is_free() && self.has_left_unread() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
