@@ -163,7 +163,8 @@ impl Placement {
         self.land(boarded).await?.ok_or(NotPlaced::NoWorkers)
     }
 
-    /// Whether `session` holds `key` now. Places nothing; of a known id this makes no round trip.
+    /// Whether `session` holds `key` now. Places nothing; where this node knows that it does, this makes no round trip. That
+    /// another does is asked again: the id may have moved a moment ago.
     ///
     /// # Errors
     ///
@@ -177,10 +178,10 @@ impl Placement {
         key: &PlacementKey,
         session: &SessionId,
     ) -> Result<bool, NotPlaced> {
-        if let Some(placed) = self.inner.recalled(KeyRef::of(key)) {
-            return Ok(placed.worker.id == *session);
+        match self.inner.recalled(KeyRef::of(key)) {
+            Some(placed) if placed.worker.id == *session => Ok(true),
+            _ => self.inner.look_up(key, session).await,
         }
-        self.inner.look_up(key, session).await
     }
 
     /// Forgets what is known of an id, if it is still this.

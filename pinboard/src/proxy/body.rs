@@ -2,11 +2,12 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::headers;
 use crate::upstream::ReplyBody;
 
 /// The body of an answer: a worker's as it comes, or one of our own.
@@ -40,7 +41,15 @@ impl Body for AnswerBody {
         match &mut self.get_mut().0 {
             Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Reply(body) => Pin::new(body).poll_frame(cx),
+            Kind::Reply(body) => {
+                let mut frame = ready!(Pin::new(body).poll_frame(cx));
+                if let Some(Ok(frame)) = &mut frame
+                    && let Some(trailers) = frame.trailers_mut()
+                {
+                    headers::strip_response_trailers(trailers);
+                }
+                Poll::Ready(frame)
+            }
         }
     }
 

@@ -91,6 +91,22 @@ pub fn strip_response(headers: &mut HeaderMap) {
     }
 }
 
+/// Takes out of a response's trailers what does not pass among its headers, and what is about the framing. Towards a client
+/// of HTTP/2, a header of one connection would spoil the whole answer.
+pub(super) fn strip_response_trailers(trailers: &mut HeaderMap) {
+    let withheld: Vec<HeaderName> = trailers
+        .keys()
+        .filter(|name| {
+            is_withheld_response(name.as_str())
+                || matches!(name.as_str(), "content-length" | "host" | "trailer")
+        })
+        .cloned()
+        .collect();
+    for name in withheld {
+        trailers.remove(name);
+    }
+}
+
 /// Whether `Connection` lists `token`.
 pub(super) fn connection_lists(headers: &HeaderMap, token: &str) -> bool {
     tokens(headers, &header::CONNECTION).any(|listed| listed.eq_ignore_ascii_case(token.as_bytes()))

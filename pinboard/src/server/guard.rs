@@ -62,8 +62,8 @@ pub struct Refused {
 pub struct Seen {
     /// How often a head began or ended.
     pub edges: u32,
-    /// Something came after a request that asks for an upgrade and has not been answered.
-    pub early: bool,
+    /// From here on nothing was read: it comes after a request that asks for an upgrade, and that is undecided.
+    pub early: Option<usize>,
 }
 
 impl Default for Guard {
@@ -122,7 +122,7 @@ impl Guard {
             at += match self.state {
                 State::Free => break,
                 State::Undecided => {
-                    seen.early = true;
+                    seen.early = Some(at);
                     break;
                 }
                 State::Body(left) => {

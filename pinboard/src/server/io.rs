@@ -1,5 +1,6 @@
 //! The bytes of a client's connection, on their way to and from hyper.
 
+use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,8 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use pinned_domain::Domain;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
 
 use super::guard::{Guard, Refused};
 use super::vitals::{Upgrade, Vitals};
@@ -92,27 +95,50 @@ impl<S> ClientIo<S> {
     }
 
     /// Looks at what has just been read into `read` from `from` on, and cuts it short where it must not pass.
-    fn inspect(&mut self, read: &mut ReadBuf<'_>, from: usize) {
-        let bytes = &mut read.filled_mut()[from..];
-        match self.guard.pass(bytes) {
-            Ok(seen) => {
-                let mut edges = seen.edges;
-                if edges > 0 && std::mem::take(&mut self.awaits_first) {
-                    edges -= 1;
+    fn inspect(&mut self, read: &mut ReadBuf<'_>, mut from: usize) {
+        loop {
+            let bytes = &mut read.filled_mut()[from..];
+            match self.guard.pass(bytes) {
+                Ok(seen) => {
+                    let mut edges = seen.edges;
+                    if edges > 0 && std::mem::take(&mut self.awaits_first) {
+                        edges -= 1;
+                    }
+                    if edges > 0 {
+                        self.vitals.head_edges(edges);
+                    }
+                    let Some(early) = seen.early else {
+                        return;
+                    };
+                    // Where the answer came before the end of the body, it is decided already.
+                    self.hear_upgrade();
+                    if self.guard.is_undecided() {
+                        return self.vitals.note_early();
+                    }
+                    from += early;
                 }
-                if edges > 0 {
-                    self.vitals.head_edges(edges);
+                Err(Refused { at }) => {
+                    bytes[at] = 0;
+                    read.set_filled(from + at + 1);
+                    self.refused = Some(AFTER_REFUSAL);
+                    return;
                 }
-                if seen.early {
-                    self.vitals.note_early();
-                }
-            }
-            Err(Refused { at }) => {
-                bytes[at] = 0;
-                read.set_filled(from + at + 1);
-                self.refused = Some(AFTER_REFUSAL);
             }
         }
+    }
+}
+
+impl<S: 'static> ClientIo<S> {
+    /// Whether the client has ended its side, although what it sent before has not been read: hyper reads nothing while it
+    /// has more than it can pass on, so it would hold the request of a client that is long gone.
+    fn has_left_unread(&self) -> bool {
+        let stream: &dyn Any = &self.stream;
+        stream.downcast_ref::<TcpStream>().is_some_and(|tcp| {
+            matches!(
+                tcp.ready(Interest::READABLE).now_or_never(),
+                Some(Ok(ready)) if ready.is_read_closed()
+            )
+        })
     }
 }
 
@@ -229,7 +255,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ClientIo<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for ClientIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -250,7 +276,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         self.stream.is_write_vectored()
     }
 
+    /// Called whenever the connection is looked at, so also when its client is in doubt.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A tunnel's directions end one by one, and HTTP/2 is always read.
+        if self.vitals.take_doubt() && !self.guard.is_free() && self.has_left_unread() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

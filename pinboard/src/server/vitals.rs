@@ -26,6 +26,8 @@ pub(super) struct Vitals {
     upgrade: AtomicU8,
     /// Something came before that was known.
     early: AtomicBool,
+    /// A request has been under way for a while with nothing else seen: the client may have left.
+    doubted: AtomicBool,
     /// The strongest [`Nudge`] so far.
     nudge: AtomicU8,
     connection: AtomicWaker,
@@ -127,6 +129,11 @@ impl Vitals {
         self.early.load(Ordering::Relaxed)
     }
 
+    /// Whether to ask if the client is still there, once for each doubt.
+    pub(super) fn take_doubt(&self) -> bool {
+        self.doubted.load(Ordering::Relaxed) && self.doubted.swap(false, Ordering::Relaxed)
+    }
+
     pub(super) fn tell(&self, nudge: Nudge) {
         if self.nudge.fetch_max(nudge as u8, Ordering::AcqRel) < nudge as u8 {
             self.connection.wake();
@@ -165,6 +172,10 @@ impl Vitals {
         let heads = self.heads.load(Ordering::Relaxed);
         let counts = (begun, ended, heads);
         if begun != ended || counts != sight.counts {
+            if counts == sight.counts {
+                self.doubted.store(true, Ordering::Relaxed);
+                self.connection.wake();
+            }
             *sight = Sight { counts, since: now };
             return;
         }

@@ -41,6 +41,8 @@ fn may_trail(name: &HeaderName) -> bool {
     !REFUSED.contains(name)
         && ![
             "pinboard-",
+            // For this one too, who takes one sign for the other would take it for the control plane's.
+            "pinboard_",
             "pinned-",
             "x-forwarded-",
             "proxy-",

@@ -61,7 +61,7 @@ impl ResponseHead {
             .and_then(|code| StatusCode::from_u16(code).ok())
             .ok_or(Malformed("the status"))?;
         let is_http_11 = response.version == Some(1);
-        let headers = fields::map(&head, response.headers)?;
+        let mut headers = fields::map(&head, response.headers)?;
 
         let length = content_length(&headers)?;
         let is_chunked = is_chunked(&headers)?;
@@ -87,6 +87,10 @@ impl ResponseHead {
             is_persistent = false;
             Decoder::UntilClose
         };
+        if status == StatusCode::NO_CONTENT {
+            // A client that believed it would wait for a body, or take the next answer for one (RFC 9110, 8.6).
+            headers.remove(header::CONTENT_LENGTH);
+        }
         Ok(Self {
             status,
             headers,

@@ -215,9 +215,46 @@ fn whether_a_session_holds_an_id_is_told_without_placing_it() {
         node.store.forget_counts();
         let held = node.placement.is_held_by(&key("blue"), &worker.id).await;
         assert_eq!(held, Ok(true));
+        assert_eq!(node.store.round_trips(), 0, "it is known now");
         let held = node.placement.is_held_by(&key("blue"), &other.id).await;
         assert_eq!(held, Ok(false));
-        assert_eq!(node.store.round_trips(), 0, "it is known now");
+        assert_eq!(node.store.round_trips(), 1, "it might have moved");
+    });
+}
+
+// P5.8: a caller is not turned away for what this node knew before the caller moved.
+#[test]
+fn a_caller_that_has_just_moved_is_known_by_its_new_session() {
+    simulate(|sim| async move {
+        let fleet = Fleet::new(sim.domain()).await;
+        let worker = fleet.worker("a").await;
+        let other = fleet.worker("b").await;
+        let node = fleet.node().await;
+        let claim = |candidate: &pinboard::store::SessionId| Claim {
+            key: key("blue"),
+            candidate: candidate.clone(),
+            expected: Expected::Vacant,
+            above: 0,
+        };
+        fleet
+            .store()
+            .claim(claim(&worker.id))
+            .await
+            .expect("answers");
+        let held = node.placement.is_held_by(&key("blue"), &worker.id).await;
+        assert_eq!(held, Ok(true));
+        // Nothing is awaited between the move and the question that would let the node hear of it.
+        let release = [pinboard::store::Release {
+            session: worker.id.clone(),
+            key: key("blue"),
+            epoch: None,
+        }];
+        fleet.store().release(&release).await.expect("answers");
+        let mut anyone = claim(&other.id);
+        anyone.expected = Expected::VacantForAnyone;
+        fleet.store().claim(anyone).await.expect("answers");
+        let held = node.placement.is_held_by(&key("blue"), &other.id).await;
+        assert_eq!(held, Ok(true));
     });
 }
 

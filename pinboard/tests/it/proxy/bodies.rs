@@ -1,5 +1,7 @@
 //! Bodies, both ways (P5.2).
 
+use std::time::Duration;
+
 use super::footprint::{alone, resident};
 use super::rig::{Plan, Rig, get, says, soon};
 
@@ -210,6 +212,39 @@ async fn a_client_that_leaves_ends_what_is_done_for_it_alone() {
     })
     .await;
     assert_eq!(rig.server.connections().total, 4);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_more_behind_than_is_read_is_missed_all_the_same() {
+    // "a client leaves before the first response byte, after the headers, and in mid-stream: upstream work that only served it
+    // ends": also where its end is behind bytes that nobody reads.
+    let rig = Rig::new().await;
+    let worker = rig.worker("a").await;
+    for (request, has_begun) in [
+        (get("/rooms/alice") + &get("/rooms/bob"), false),
+        (get("/rooms/alice") + &get("/rooms/bob"), true),
+        (get("/rooms/alice") + "G", false),
+        (
+            "GET /rooms/alice HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\nearly".into(),
+            false,
+        ),
+    ] {
+        let mut client = rig.send(&request).await;
+        let (mut peer, _) = worker.asked().await;
+        if has_begun {
+            peer.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+                .await;
+            assert_eq!(client.head().await.status(), 200);
+        }
+        drop(client);
+        peer.rest().await;
+        soon("no connections", async {
+            while rig.server.connections().now > 0 {
+                rig.domain.sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -193,6 +193,40 @@ async fn trailers_pass_both_ways() {
 }
 
 #[tokio::test]
+async fn trailers_carry_nothing_that_headers_may_not() {
+    // P5.5, and "the same for response headers, and towards an HTTP/2 client where hop-by-hop headers are a protocol error"
+    let rig = Rig::new().await;
+    let worker = rig.worker("a").await;
+    let mut client = Client::connect(&rig).await;
+    let (feed, body) = fed();
+    let mut sent = trailers();
+    for forged in ["pinboard-epoch", "pinboard_epoch", "x-forwarded-for"] {
+        sent.insert(forged, "9".parse().expect("a value"));
+    }
+    feed.send(Frame::data("hi".into())).expect("wanted");
+    feed.send(Frame::trailers(sent)).expect("wanted");
+    drop(feed);
+    let asked = request(Method::POST, "/rooms/alice");
+    let answering = async {
+        let (mut peer, _) = worker.asked().await;
+        peer.expect("2\r\nhi\r\n0\r\nx-sum: 1\r\n\r\n").await;
+        peer.write(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nConnection: x\r\nKeep-Alive: y\r\n\
+             Transfer-Encoding: chunked\r\nContent-Length: 7\r\npinboard-epoch: 9\r\npinned-refusal: busy\r\nx-sum: 1\r\n\r\n",
+        )
+        .await;
+        peer
+    };
+    let (response, _peer) =
+        tokio::join!(client.send(asked.body(body).expect("a request")), answering);
+    let whole = soon("a body", response.into_body().collect())
+        .await
+        .expect("whole");
+    assert_eq!(whole.trailers(), Some(&trailers()));
+    assert_eq!(whole.to_bytes(), "ok");
+}
+
+#[tokio::test]
 async fn a_body_is_delimited_whether_or_not_its_length_is_said() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;

@@ -158,6 +158,43 @@ async fn what_came_too_early_for_a_refused_upgrade_is_no_request() {
 }
 
 #[tokio::test]
+async fn what_follows_the_body_of_an_upgrade_that_was_refused_before_its_end_is_read_strictly() {
+    // Issue 4, hardening: a line that ends in a bare LF is read in two ways, wherever it comes.
+    let rig = Rig::new().await;
+    let worker = rig.worker("a").await;
+    let mut client = rig.send(&(upgrade("Content-Length: 5\r\n") + "he")).await;
+    let (mut peer, _) = worker.asked().await;
+    peer.expect("he").await;
+    peer.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n")
+        .await;
+    assert_eq!(client.head().await.status(), 200);
+    client.expect("2\r\nok\r\n").await;
+    // The end of the body and what hides behind it, at once.
+    client
+        .write("lloGET /rooms/smuggled HTTP/1.1\nHost: a\r\n\r\n")
+        .await;
+    peer.expect("llo").await;
+    peer.write("0\r\n\r\n").await;
+    client.expect("0\r\n\r\n").await;
+    assert_eq!(client.head().await.status(), 400);
+
+    // What may be read is.
+    let mut client = rig.send(&(upgrade("Content-Length: 5\r\n") + "he")).await;
+    let mut head = peer.head().await;
+    assert_eq!(head.header("content-length"), Some("5"));
+    peer.expect("he").await;
+    peer.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        .await;
+    client.head().await;
+    client.write("llo".to_owned() + &get("/rooms/next")).await;
+    peer.expect("llo").await;
+    peer.write("0\r\n\r\n").await;
+    client.expect("0\r\n\r\n").await;
+    head = peer.head().await;
+    assert!(head.text.starts_with("GET /rooms/next "), "{}", head.text);
+}
+
+#[tokio::test]
 async fn http_2_in_clear_text_is_not_upgraded_to() {
     let rig = Rig::new().await;
     let worker = rig.worker("a").await;

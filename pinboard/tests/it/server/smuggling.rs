@@ -187,3 +187,18 @@ async fn an_answer_cannot_be_split_by_what_a_worker_says() {
         assert_eq!(client.head().await.status(), 502, "{answer:?}");
     }
 }
+
+#[tokio::test]
+async fn an_answer_without_content_says_no_length() {
+    // Issue 4, hardening: whoever believes it reads the next answer as a body (RFC 9110, 8.6).
+    let rig = Rig::new().await;
+    let worker = rig.worker("a").await;
+    for method in ["GET", "HEAD"] {
+        let mut client = rig.send(&get("/rooms/alice").replace("GET", method)).await;
+        worker
+            .answer("HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\n")
+            .await;
+        let head = client.head().await;
+        assert_eq!((head.status(), head.header("content-length")), (204, None));
+    }
+}
