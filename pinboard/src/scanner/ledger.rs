@@ -1,6 +1,7 @@
 //! What the scanner knows of the ids that it has seen.
 
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use super::{Attempt, Holder, Marked};
 use crate::placement::NotPlaced;
 use crate::store::PlacementKey;
 
-/// How many ids wait for a wake at once. Those beyond are counted, and taken in by a later look.
+/// How many ids wait for a wake at once, half of them at most of namespaces that are known to have no workers. Those beyond are counted,
+/// and taken in by a later look.
 const MAX_WAITING: usize = 65_536;
 /// How many held ids are watched at once.
 const MAX_WATCHED: usize = 262_144;
@@ -34,6 +36,8 @@ pub(super) struct Ledger {
     patience: Duration,
     /// The number of the current look.
     look: u64,
+    /// The number of the look that has made room.
+    made_room: u64,
     unowned_in_look: u64,
 }
 
@@ -90,6 +94,7 @@ impl Ledger {
             closed_for_all: None,
             patience,
             look: 0,
+            made_room: 0,
             unowned_in_look: 0,
         }
     }
@@ -257,7 +262,12 @@ impl Ledger {
     fn wait(&mut self, marked: Marked, unowned: bool, now: Instant) -> bool {
         let Marked { key, epoch } = marked;
         // One that is to be asked whether it lives may be waiting, or under way, already.
-        if self.waiting.len() >= MAX_WAITING || self.waiting.contains_key(&key) {
+        if self.waiting.contains_key(&key) {
+            return false;
+        }
+        let closed = self.is_closed(&key, now);
+        let most = if closed { MAX_WAITING / 2 } else { MAX_WAITING };
+        if self.waiting.len() >= most && (closed || !self.make_room(now)) {
             return false;
         }
         let waiting = Waiting {
@@ -272,6 +282,42 @@ impl Ledger {
         self.waiting.insert(key.clone(), waiting);
         self.put_off(key, now);
         true
+    }
+
+    /// Whether no worker takes ids of its namespace at the moment.
+    fn is_closed(&self, key: &PlacementKey, now: Instant) -> bool {
+        let world = (Arc::clone(&key.env), Arc::clone(&key.ns));
+        self.closed.get(&world).is_some_and(|until| *until > now)
+    }
+
+    /// Has ids give way that no worker takes, however many of them there are, so that those which one would take get their turn; whether
+    /// any did. The one of each namespace that has waited longest stays: it finds out when there are workers again.
+    fn make_room(&mut self, now: Instant) -> bool {
+        // Once in a look: those that come after are kept to their half.
+        if self.made_room == self.look || self.closed.values().all(|until| *until <= now) {
+            return false;
+        }
+        self.made_room = self.look;
+        let mut first: HashMap<(Arc<str>, Arc<str>), (Instant, PlacementKey)> = HashMap::new();
+        for (key, waiting) in &self.waiting {
+            if waiting.number.is_some() && self.is_closed(key, now) {
+                let world = (Arc::clone(&key.env), Arc::clone(&key.ns));
+                let candidate = (waiting.since, key.clone());
+                match first.entry(world) {
+                    Entry::Vacant(entry) => drop(entry.insert(candidate)),
+                    Entry::Occupied(mut entry) if candidate < *entry.get() => {
+                        entry.insert(candidate);
+                    }
+                    Entry::Occupied(_) => {}
+                }
+            }
+        }
+        let before = self.waiting.len();
+        self.waiting.retain(|key, waiting| {
+            let world = (Arc::clone(&key.env), Arc::clone(&key.ns));
+            waiting.number.is_none() || first.get(&world).is_none_or(|(_, first)| first == key)
+        });
+        self.waiting.len() < before
     }
 
     fn put_off(&mut self, key: PlacementKey, at: Instant) {
@@ -452,5 +498,35 @@ mod tests {
         }
         assert_eq!(ledger.end_look(now).unowned, many as u64);
         assert_eq!(ledger.waiting.len(), MAX_WAITING);
+    }
+    // P8.2: a namespace that nobody serves any more keeps nobody else's work from being found.
+    #[test]
+    fn ids_that_no_worker_takes_give_way_to_those_that_one_would() {
+        let (mut ledger, now) = (Ledger::new(PATIENCE), now());
+        let of = |ns: &str, id: usize| Marked {
+            key: PlacementKey::single(ns, id.to_string()),
+            epoch: 3,
+        };
+        let nobody = || Attempt::NotPlaced(NotPlaced::NoWorkers);
+        ledger.begin_look();
+        for id in 0..MAX_WAITING + 10 {
+            ledger.see(of("/left", id), None, now);
+        }
+        let Next::Wake(first) = ledger.next(now) else {
+            panic!("it is due");
+        };
+        ledger.settle(&first.key, nobody(), 0.0, now);
+        assert!(ledger.see(of("/served", 1), None, now));
+        assert_eq!(ledger.next(now), Next::Wake(of("/served", 1)));
+
+        // Those that come after take no more than their half; one is tried again in time.
+        ledger.begin_look();
+        for id in 0..MAX_WAITING {
+            ledger.see(of("/left", id), None, now);
+        }
+        assert!(ledger.waiting.len() <= MAX_WAITING / 2 + 1);
+        assert!(ledger.see(of("/served", 2), None, now));
+        let later = now + Duration::from_secs(2);
+        assert!(matches!(ledger.next(later), Next::Wake(_)));
     }
 }
