@@ -487,7 +487,7 @@ mod tests {
             guard.pass(head),
             Ok(Seen {
                 edges: 2,
-                early: false
+                early: None
             })
         );
         assert!(guard.is_undecided());
@@ -496,7 +496,7 @@ mod tests {
             guard.pass(b"GET /"),
             Ok(Seen {
                 edges: 1,
-                early: false
+                early: None
             })
         );
         assert_eq!(guard.pass(b"\n"), Err(Refused { at: 0 }));
@@ -507,7 +507,7 @@ mod tests {
             guard.pass(&early),
             Ok(Seen {
                 edges: 2,
-                early: true
+                early: Some(head.len())
             })
         );
         guard.decide(true);
