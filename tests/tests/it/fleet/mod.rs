@@ -10,6 +10,7 @@
 )]
 
 mod activity;
+mod cut;
 mod deploy;
 mod example;
 mod faults;

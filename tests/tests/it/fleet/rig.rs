@@ -141,16 +141,22 @@ impl Rig {
 
     /// Starts a worker of the node with the same index, modulo their number.
     pub(super) fn start_worker(&mut self, index: usize) {
+        let registry = self.nodes[index % self.nodes.len()].url();
+        let advertised = self.workers[index].url();
+        self.start_worker_through(index, &registry, &advertised);
+    }
+
+    /// The same, where each side reaches the other by another address.
+    pub(super) fn start_worker_through(&mut self, index: usize, registry: &str, advertised: &str) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fleet_worker"));
-        let node = &self.nodes[index % self.nodes.len()];
         let worker = &self.workers[index];
         let ttl = self.size.lease_ttl;
         clean(&mut command)
             .env("PORT", worker.port.to_string())
             .env("BIND", "127.0.0.1")
-            .env("PINBOARD_URL", node.url())
+            .env("PINBOARD_URL", registry)
             .env("PINBOARD_TOKEN", TOKEN)
-            .env("ADVERTISE_URL", worker.url())
+            .env("ADVERTISE_URL", advertised)
             .env("PINNED_STORE", &self.dsn)
             .env("ACTIVITY_LOG", self.activity_log())
             .env("HEARTBEAT_MS", (ttl / 5).as_millis().to_string())
