@@ -16,8 +16,9 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    fn add_own(&mut self, session: &SessionId) {
-        if self.ends.insert(session.clone(), EndMode::Now).is_none() {
+    fn add_own(&mut self, session: &SessionId, mode: EndMode) {
+        if !self.ends.contains_key(session) {
+            self.ends.insert(session.clone(), mode);
             self.own.push(session.clone());
         }
     }
@@ -38,7 +39,7 @@ impl Sessions {
         if let Some(previous) = &given.previous {
             match registry.store.client_of(previous).await? {
                 Some(client) if client == given.client_id => {
-                    earlier.add_own(previous);
+                    earlier.add_own(previous, EndMode::Now);
                 }
                 Some(_) => tracing::warn!(
                     client_id = given.client_id,
@@ -62,7 +63,9 @@ impl Sessions {
                     .secret
                     .is(given.secret.expose().as_bytes());
             if is_own {
-                earlier.add_own(&worker.id);
+                // Not at once: this registration may be a late copy of one that was answered. Then the worker serves under that
+                // session, and has ids since that are not among its instances here.
+                earlier.add_own(&worker.id, EndMode::AtExpiry);
             }
         }
         if let Some(replaced) = replaced {
