@@ -111,6 +111,13 @@ impl Fleet {
         Duration::from_secs_f64(self.dice.uniform(low..high))
     }
 
+    /// Ends everybody. Who listens on the network holds it, and the other way round.
+    pub(super) fn end(&self) {
+        (0..self.nodes.len()).for_each(|n| drop(self.crash_node(n)));
+        (0..self.workers.len()).for_each(|n| drop(self.crash_worker(n)));
+        self.net.close();
+    }
+
     // --- Nodes ---
 
     /// Starts a node that is down; whether it serves.
