@@ -113,8 +113,12 @@ impl Fleet {
 
     /// Ends everybody. Who listens on the network holds it, and the other way round.
     pub(super) fn end(&self) {
-        (0..self.nodes.len()).for_each(|n| drop(self.crash_node(n)));
-        (0..self.workers.len()).for_each(|n| drop(self.crash_worker(n)));
+        for n in 0..self.nodes.len() {
+            self.crash_node(n);
+        }
+        for n in 0..self.workers.len() {
+            self.crash_worker(n);
+        }
         self.net.close();
     }
 
