@@ -111,6 +111,17 @@ impl Fleet {
         Duration::from_secs_f64(self.dice.uniform(low..high))
     }
 
+    /// Ends everybody. Who listens on the network holds it, and the other way round.
+    pub(super) fn end(&self) {
+        for n in 0..self.nodes.len() {
+            self.crash_node(n);
+        }
+        for n in 0..self.workers.len() {
+            self.crash_worker(n);
+        }
+        self.net.close();
+    }
+
     // --- Nodes ---
 
     /// Starts a node that is down; whether it serves.

@@ -67,7 +67,9 @@ fn run(seed: u64, mutant: Option<Mutant>) -> Outcome {
         let ids: Vec<_> = (0..IDS).map(id_of).collect();
         settle::settle(&fleet, program.client(), &ids, BOUND).await;
         program.look().await;
-        (fleet.watch.verdict(), sim.trace())
+        let outcome = (fleet.watch.verdict(), sim.trace());
+        fleet.end();
+        outcome
     });
     let trace = trace.iter().map(ToString::to_string).collect();
     Outcome { violations, trace }

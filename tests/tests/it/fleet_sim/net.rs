@@ -100,6 +100,12 @@ impl Net {
         self.break_where(|(from, to)| from == host || to == host);
     }
 
+    /// Nobody listens any more.
+    pub(super) fn close(&self) {
+        let listeners = std::mem::take(&mut self.shared.state.lock().listeners);
+        drop(listeners);
+    }
+
     /// Nothing passes from `from` to `to` any more, until that is [mended](Self::mend) as often.
     pub(super) fn cut(&self, from: Host, to: Host, how: Cut) {
         {

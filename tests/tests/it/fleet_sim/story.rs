@@ -49,7 +49,9 @@ pub(super) fn run(seed: u64) -> Outcome {
             key: InstanceKey::new(NS, ID),
         };
         story.tell().await;
-        (story.fleet.watch.verdict(), sim.trace())
+        let outcome = (story.fleet.watch.verdict(), sim.trace());
+        story.fleet.end();
+        outcome
     });
     let trace = trace.iter().map(ToString::to_string).collect();
     Outcome { violations, trace }
