@@ -23,7 +23,7 @@ use super::replay::Replay;
 use super::target::Target;
 use super::tunnel::Tunnel;
 use crate::passport::Passport;
-use crate::placement::{NotPlaced, Placed, Placement};
+use crate::placement::{NotPlaced, Placed, Placement, WorkerRefusal};
 use crate::store::PlacementKey;
 use crate::upstream::{ExchangeError, Framing, Reply};
 use crate::workers::Workers;
@@ -260,7 +260,7 @@ impl Proxy {
         verdict: Verdict,
         placed: &Arc<Placed>,
         may_move: bool,
-    ) -> Result<Option<Arc<Placed>>, NotPlaced> {
+    ) -> Result<Option<Arc<Placed>>, Failure> {
         let refusal = match verdict {
             Verdict::Answered => return Ok(None),
             Verdict::Busy => {
@@ -268,6 +268,10 @@ impl Proxy {
                 return Ok(None);
             }
             Verdict::Refused(refusal) => refusal,
+            Verdict::Stranger => {
+                let moved = self.after_stranger(placed, may_move).await?;
+                return moved.map(Some).ok_or(Failure::Unreachable);
+            }
         };
         if !may_move {
             // The client has to ask again, and shall not be sent there then.
@@ -280,6 +284,22 @@ impl Proxy {
             self.metrics.refused();
         }
         Ok(next)
+    }
+
+    /// Where else a request goes that met somebody else at the address of `placed`. The holder is as good as unreachable, and
+    /// keeps the id while its lease runs (P5.11).
+    async fn after_stranger(
+        &self,
+        placed: &Arc<Placed>,
+        may_move: bool,
+    ) -> Result<Option<Arc<Placed>>, Failure> {
+        self.metrics.refused();
+        if !may_move {
+            self.placement.forget(placed);
+            return Ok(None);
+        }
+        let next = self.placement.after_refusal(placed, WorkerRefusal::Moving);
+        Ok(next.await?)
     }
 
     /// Where else a request goes that `placed` does not answer. It stays with its holder while that one's lease runs (P5.11), but

@@ -14,14 +14,24 @@ pub(super) enum Verdict {
     Busy,
     /// It was not: ask again where the id is.
     Refused(WorkerRefusal),
+    /// It was not, because whoever answers there does not hold this session: another process has the address now, or the
+    /// worker has registered anew and has not read so yet. Nothing that a client could mend (W8.6).
+    Stranger,
 }
 
 /// Reads an answer's head.
 pub(super) fn verdict(status: StatusCode, headers: &HeaderMap) -> Verdict {
+    let refusal = headers.get(REFUSAL);
+    if status == StatusCode::FORBIDDEN {
+        return match refusal {
+            Some(reason) if reason == "invalid-attestation" => Verdict::Stranger,
+            _ => Verdict::Answered,
+        };
+    }
     if status != StatusCode::SERVICE_UNAVAILABLE {
         return Verdict::Answered;
     }
-    match headers.get(REFUSAL) {
+    match refusal {
         Some(reason) => match reason.as_bytes() {
             b"lease-unhealthy" | b"lease-expired" | b"draining" | b"capacity"
             | b"activation-queue" => Verdict::Refused(WorkerRefusal::NotResident),

@@ -138,6 +138,53 @@ async fn a_refusal_that_nothing_follows_is_relayed_after_a_while() {
     assert!(second.is_left_alone());
 }
 
+/// What a worker says to a token of a session that it does not hold (W8.6).
+const STRANGER: &str =
+    "HTTP/1.1 403 Forbidden\r\npinned-refusal: invalid-attestation\r\ncontent-length: 3\r\n\r\nno!";
+
+#[tokio::test]
+async fn somebody_else_at_the_holders_address_is_as_good_as_nobody() {
+    // P5.11, W8.6: the worker was restarted, and its lease runs yet. Nothing that the client could mend.
+    let rig = Rig::new().await;
+    let (first, second) = pair(&rig).await;
+    let mut client = rig.get("/rooms/alice").await;
+    first.answer(STRANGER).await;
+    let (head, body) = client.response().await;
+    assert_eq!(
+        (head.status(), &*body),
+        (502, r#"{"error":"worker unreachable"}"#)
+    );
+    assert!(head.header("retry-after").is_some());
+    assert!(second.is_left_alone());
+    assert_eq!(rig.holder("alice").await, Some(first.session));
+}
+
+#[tokio::test]
+async fn an_id_whose_holder_has_registered_anew_is_followed() {
+    // P2.5, W8.6: the row names another session by the time that this one is refused.
+    let rig = Rig::new().await;
+    let (first, second) = pair(&rig).await;
+    let mut client = rig.get("/rooms/alice").await;
+    let (mut peer, _) = first.asked().await;
+    rig.release(&first, "alice").await;
+    rig.end(&first, EndMode::Now).await;
+    peer.write(STRANGER).await;
+    second.answer(OK).await;
+    assert_eq!(client.response().await.1, "ok");
+}
+
+#[tokio::test]
+async fn an_application_may_say_403() {
+    let rig = Rig::new().await;
+    let first = rig.worker("a").await;
+    let mut client = rig.get("/rooms/alice").await;
+    first
+        .answer("HTTP/1.1 403 Forbidden\r\ncontent-length: 3\r\n\r\napp")
+        .await;
+    let (head, body) = client.response().await;
+    assert_eq!((head.status(), &*body), (403, "app"));
+}
+
 #[tokio::test]
 async fn an_application_may_say_503() {
     let rig = Rig::new().await;
