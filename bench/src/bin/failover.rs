@@ -24,7 +24,8 @@ const GRACE: Duration = Duration::from_millis(500);
 fn main() -> Result<()> {
     let mut options = Options::from_env();
     let ids: usize = options.take("--ids", 1_000)?;
-    let lease_ttl = options.take_seconds("--lease", 5.0)?;
+    // Above the 5 s by which a worker of the default settings turns unhealthy before its lease ends.
+    let lease_ttl = options.take_seconds("--lease", 8.0)?;
     options.finish()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
