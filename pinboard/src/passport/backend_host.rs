@@ -28,20 +28,6 @@ pub trait Resolve: Send + Sync + 'static {
     fn resolve(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// The resolver of the operating system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TokioResolve;
-
-impl Resolve for TokioResolve {
-    fn resolve(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        let host = host.to_owned();
-        Box::pin(async move {
-            let addresses = tokio::net::lookup_host((host, 0)).await?;
-            Ok(addresses.map(|address| address.ip()).collect())
-        })
-    }
-}
-
 /// A URL that a worker may not advertise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -26,7 +26,7 @@ mod static_token;
 
 pub use admission::{Admit, Admitted, Denied};
 pub use backend_host::{
-    BackendHostError, Resolve, TokioResolve, allowed_addresses, check_addresses, parse_backend_url,
+    BackendHostError, Resolve, allowed_addresses, check_addresses, parse_backend_url,
 };
 pub use backend_rule::{BackendHostRule, NotABackendHost};
 pub use credentials::{BEARER_PROTOCOL, remaining_protocols};

@@ -261,45 +261,28 @@ impl Proxy {
         placed: &Arc<Placed>,
         may_move: bool,
     ) -> Result<Option<Arc<Placed>>, Failure> {
-        let refusal = match verdict {
+        let (refusal, unless_moved) = match verdict {
             Verdict::Answered => return Ok(None),
             Verdict::Busy => {
                 self.metrics.refused();
                 return Ok(None);
             }
-            Verdict::Refused(refusal) => refusal,
-            Verdict::Stranger => {
-                let moved = self.after_stranger(placed, may_move).await?;
-                return moved.map(Some).ok_or(Failure::Unreachable);
-            }
+            Verdict::Refused(refusal) => (refusal, Ok(None)),
+            // The holder is as good as unreachable, and keeps the id while its lease runs (P5.11).
+            Verdict::Stranger => (WorkerRefusal::Moving, Err(Failure::Unreachable)),
         };
         if !may_move {
             // The client has to ask again, and shall not be sent there then.
             self.placement.forget(placed);
             self.metrics.refused();
-            return Ok(None);
+            return unless_moved;
         }
         let next = self.placement.after_refusal(placed, refusal).await?;
         if next.is_none() {
             self.metrics.refused();
+            return unless_moved;
         }
         Ok(next)
-    }
-
-    /// Where else a request goes that met somebody else at the address of `placed`. The holder is as good as unreachable, and
-    /// keeps the id while its lease runs (P5.11).
-    async fn after_stranger(
-        &self,
-        placed: &Arc<Placed>,
-        may_move: bool,
-    ) -> Result<Option<Arc<Placed>>, Failure> {
-        self.metrics.refused();
-        if !may_move {
-            self.placement.forget(placed);
-            return Ok(None);
-        }
-        let next = self.placement.after_refusal(placed, WorkerRefusal::Moving);
-        Ok(next.await?)
     }
 
     /// Where else a request goes that `placed` does not answer. It stays with its holder while that one's lease runs (P5.11), but

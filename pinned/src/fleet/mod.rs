@@ -18,6 +18,8 @@ mod messages;
 #[cfg(feature = "fleet")]
 mod metrics;
 #[cfg(feature = "fleet")]
+pub(crate) mod placements;
+#[cfg(feature = "fleet")]
 pub(crate) mod registration;
 #[cfg(feature = "fleet")]
 mod releases;

@@ -6,7 +6,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use http::StatusCode;
 use parking_lot::Mutex;
 use pinned_wire::registry::{
@@ -27,8 +26,7 @@ use super::session::{Beat, Challenge, Next, Opening, Session};
 use super::settings::Membership;
 use super::transport::{ControlAnswer, ControlPlane};
 use crate::domain::{Domain, TaskHandle, panic_message, saturating_add};
-use crate::error::{BoxError, Chain};
-use crate::host::env::Placements;
+use crate::error::Chain;
 use crate::host::hosts::Hosts;
 use crate::host::wind_down::{DrainSource, WindDown};
 use crate::lease::Lease;
@@ -177,6 +175,26 @@ impl Registration {
         }
     }
 
+    /// Queues the release of a placement; the outcome comes when the send that takes it has ended.
+    pub(super) fn queue_release(&self, namespace: &str, id: &str, epoch: Option<u64>) -> Queued {
+        self.releases.queue(namespace, id, epoch, &self.session)
+    }
+
+    /// Sends what releases wait, in a task of its own: whoever waits for one may give up, others' may be in the same send, and
+    /// heartbeats must not wait for any.
+    pub(super) fn send_releases(self: &Arc<Self>) {
+        let registration = Arc::clone(self);
+        self.calls.domain.spawn(async move {
+            let Self {
+                releases,
+                calls,
+                session,
+                ..
+            } = &*registration;
+            releases.flush(calls, session).await;
+        });
+    }
+
     /// Tells the registry at once whether the worker drains of its own accord.
     pub(crate) fn set_draining(&self, draining: bool) {
         if self.session.set_draining(draining) {
@@ -221,7 +239,7 @@ impl Registration {
         );
     }
 
-    async fn beat_on(&self, backoff: &mut Backoff) {
+    async fn beat_on(self: &Arc<Self>, backoff: &mut Backoff) {
         let domain = &self.calls.domain;
         loop {
             // The moment before anything is sent: a slow answer never lengthens the lease, or the pause (W4.2, W6.6).
@@ -252,7 +270,7 @@ impl Registration {
     // --- Registering ---
 
     async fn register(
-        &self,
+        self: &Arc<Self>,
         opening: Opening,
         challenge: Challenge,
         started: Instant,
@@ -299,7 +317,7 @@ impl Registration {
             }
         }
         if self.session.id().is_some() {
-            self.releases.flush(&self.calls, &self.session).await;
+            self.send_releases();
         }
         Step::Wait
     }
@@ -487,51 +505,6 @@ impl Registration {
         });
         host.wind_down(order.id, asked);
         Ok(())
-    }
-}
-
-/// A handle of the registration, as the part of the control plane that hosts talk to.
-pub(crate) struct FleetPlacements(pub(crate) Arc<Registration>);
-
-impl Placements for FleetPlacements {
-    fn release(
-        &self,
-        namespace: &str,
-        id: &str,
-        epoch: Option<u64>,
-    ) -> BoxFuture<'static, Result<(), BoxError>> {
-        let registration = Arc::clone(&self.0);
-        let queued = registration
-            .releases
-            .queue(namespace, id, epoch, &registration.session);
-        Box::pin(async move {
-            let outcome = match queued {
-                Queued::UntilRegistered => return Ok(()),
-                Queued::Sent(outcome) => outcome,
-            };
-            // A task of its own: whoever waits may give up, and others' releases may be in the same send.
-            registration.calls.domain.spawn({
-                let registration = Arc::clone(&registration);
-                async move {
-                    let Registration {
-                        releases,
-                        calls,
-                        session,
-                        ..
-                    } = &*registration;
-                    releases.flush(calls, session).await;
-                }
-            });
-            match outcome.await {
-                Ok(outcome) => outcome.map_err(Into::into),
-                // The session went before it was sent: it goes out with the next.
-                Err(_) => Ok(()),
-            }
-        })
-    }
-
-    fn session_audience(&self) -> Option<Arc<str>> {
-        self.0.session.id()
     }
 }
 

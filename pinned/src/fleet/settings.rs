@@ -55,8 +55,8 @@ impl Default for FleetSettings {
 }
 
 impl FleetSettings {
-    /// The way to the control plane.
-    pub(crate) fn connect(&self) -> Result<Arc<dyn ControlPlane>> {
+    /// The way to the control plane, over `client`.
+    pub(crate) fn connect(&self, client: reqwest::Client) -> Result<Arc<dyn ControlPlane>> {
         let url = self.url.as_deref().unwrap_or_default();
         if let Err(reason) = check_url(url) {
             return Err(Error::config(format!("PINBOARD_URL is {url:?}: {reason}")));
@@ -64,11 +64,7 @@ impl FleetSettings {
         let token = self.token.as_ref().ok_or_else(|| {
             Error::config("PINBOARD_URL is set without PINBOARD_TOKEN, the token that pinboard knows this worker by")
         })?;
-        Ok(Arc::new(HttpControlPlane::new(
-            super::http::client()?,
-            url,
-            token,
-        )?))
+        Ok(Arc::new(HttpControlPlane::new(client, url, token)?))
     }
 
     /// What the worker says of itself, once it is known that there is a control plane.

@@ -19,11 +19,8 @@ use crate::error::{Error, Result};
 use crate::fleet::local::LocalTransport;
 #[cfg(feature = "fleet")]
 use crate::fleet::{
-    self,
-    registration::{FleetPlacements, Registration},
-    remote::Remote,
-    settings::FleetSettings,
-    transport::ControlPlane,
+    self, placements::FleetPlacements, registration::Registration, remote::Remote,
+    settings::FleetSettings, transport::ControlPlane,
 };
 use crate::host::core::Host;
 use crate::host::env::{Placements, WorkerEnv};
@@ -346,16 +343,17 @@ impl WorkerBuilder {
         };
         let secret = domain.token_hex(32);
         #[cfg(feature = "fleet")]
-        let registration = match membership {
-            None => None,
+        let (registration, client) = match membership {
+            None => (None, None),
             Some(membership) => {
+                // One for the registry and for calls: each would read the system's certificates.
+                let client = fleet::http::client()?;
                 let plane = match self.control_plane {
                     Some(plane) => plane,
-                    None => self.fleet.connect()?,
+                    None => self.fleet.connect(client.clone())?,
                 };
-                Some(Registration::new(
-                    membership, &secret, &domain, &lease, plane,
-                ))
+                let registration = Registration::new(membership, &secret, &domain, &lease, plane);
+                (Some(registration), Some(client))
             }
         };
         #[cfg(feature = "fleet")]
@@ -380,9 +378,9 @@ impl WorkerBuilder {
         let fleet = Fleet::default();
         let transport = LocalTransport::new(&hosts);
         #[cfg(feature = "fleet")]
-        let transport = transport.with_remote(match (&self.fleet.url, &registration) {
-            (Some(url), Some(registration)) => Some(Remote::new(
-                fleet::http::client()?,
+        let transport = transport.with_remote(match (&self.fleet.url, &registration, client) {
+            (Some(url), Some(registration), Some(client)) => Some(Remote::new(
+                client,
                 url,
                 hostname.as_deref(),
                 Arc::clone(registration),

@@ -199,7 +199,7 @@ mod tests {
         {
             let mut fleet = FleetSettings::default();
             environment.fill_in(&mut fleet);
-            let Err(error) = fleet.connect() else {
+            let Err(error) = fleet.connect(crate::fleet::http::client().unwrap()) else {
                 panic!("that is no URL");
             };
             assert!(error.to_string().contains("PINBOARD_URL"), "{error}");

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::{self, BoxFuture, FutureExt as _};
 use pinboard::passport::{
-    BackendHostError, BackendHostRule, Grants, Resolve, TokioResolve, allowed_addresses,
-    check_addresses, parse_backend_url,
+    BackendHostError, BackendHostRule, Grants, Resolve, allowed_addresses, check_addresses,
+    parse_backend_url,
 };
 use pinned_domain::Domain;
 use pinned_testing::sim::Sim;
@@ -359,7 +359,13 @@ fn a_name_that_takes_too_long_is_given_up() {
 async fn localhost_is_a_name_like_any_other() {
     let ask = async |entries: &[&str]| {
         let url = parse_backend_url("http://localhost:8000").expect("a URL");
-        allowed_addresses(&url, &grants(entries), &TokioResolve, &Domain::real()).await
+        allowed_addresses(
+            &url,
+            &grants(entries),
+            &pinboard::sessions::SystemResolver::new(),
+            &Domain::real(),
+        )
+        .await
     };
     for entries in [&["localhost"][..], &["127.0.0.0/8", "::1"], &["*"]] {
         let addresses = ask(entries).await.expect("loopback");

@@ -69,6 +69,26 @@ async fn a_release_without_a_session_waits_for_the_next_one_and_keeps_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn releases_that_hang_hold_up_no_heartbeat() {
+    // W3.13, W4.2: the lease must not lapse because of them.
+    let script = Script::default();
+    let app = script.start(&Scene::default()).await;
+    touch(&app, "a", "session-1", 4).await;
+    script.answer(HEARTBEAT, 409, json!({ "reregister": true }));
+    script.answer(REGISTER, 500, json!({}));
+    pass(3_010).await;
+    crate::scene::actors(&app).wind_down("a", Some(std::time::Duration::ZERO));
+    let _never_opened = script.hold(RELEASE);
+    // Registered again by then, at the latest.
+    pass(6_000).await;
+    assert_eq!((script.count(REGISTER), script.count(RELEASE)), (3, 1));
+    let before = script.count(HEARTBEAT);
+    pass(9_100).await;
+    assert!(script.count(HEARTBEAT) >= before + 3);
+    assert!(app.worker.lease().healthy());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_release_that_does_not_get_through_is_tried_three_times_and_dropped() {
     // W3.14
     let script = Script::default();
