@@ -4,7 +4,8 @@ use std::env;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 use futures_util::future::join_all;
 use pinned::durability::{
@@ -65,6 +66,30 @@ async fn many_open_and_set_up_a_new_file_at_once() {
     }
     let marked = stores[0].1.marked_instances(None, 100).await;
     assert_eq!(marked.expect("the marked").len(), 8);
+}
+
+// Whoever opens a new file changes the mode of its journal, and of two that do so at once SQLite turns one away.
+#[test]
+fn many_threads_open_many_new_files_together() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let together = Barrier::new(8);
+    let open_all = || -> Vec<_> {
+        let opened = (0..50).map(|n| {
+            together.wait();
+            SqliteStore::open(folder.path().join(format!("{n}.db"))).map(drop)
+        });
+        opened.collect()
+    };
+    let opened: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(open_all)).collect();
+        let ended = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"));
+        ended.flatten().collect()
+    });
+    for opened in opened {
+        opened.expect("the store");
+    }
 }
 
 // D2.1: the fence is in the file, and not in the process.

@@ -3,8 +3,10 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::options::SqliteOptions;
@@ -16,6 +18,9 @@ use crate::error::BoxError;
 /// What [`Connection::busy_timeout`] can take.
 const LONGEST_WAIT: Duration =
     Duration::from_millis(i32::MAX.unsigned_abs() as u64 / 1_000 * 1_000);
+
+/// Between two tries of what SQLite does not wait for by itself.
+const BUSY_PAUSE: Duration = Duration::from_millis(2);
 
 /// Prepared statements that are kept: all that the tables use.
 const STATEMENTS: usize = 16;
@@ -46,7 +51,7 @@ pub(super) fn open(options: &SqliteOptions) -> Result<(Connection, Place), Store
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&path, flags)
         .map_err(|cause| error(&path, "cannot be opened", Some(cause.into())))?;
-    prepare(&connection, &path, options).map_err(|failure| match failure {
+    prepare_in_time(&connection, &path, options).map_err(|failure| match failure {
         Failure::Sqlite(cause) if cause.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             error(&path, "is no SQLite database", Some(cause.into()))
         }
@@ -58,9 +63,39 @@ pub(super) fn open(options: &SqliteOptions) -> Result<(Connection, Place), Store
     Ok((connection, place))
 }
 
+/// Prepares the connection, again for as long as others are in the way.
+///
+/// Beside what waits by itself: who changes the mode of the journal wants the file for itself, and where two want that
+/// SQLite turns one of them away at once, however long it may wait, since they would wait for each other.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "other processes are waited for, on the thread of a program that starts and has no domain yet"
+)]
+fn prepare_in_time(
+    connection: &Connection,
+    path: &Path,
+    options: &SqliteOptions,
+) -> Result<(), Failure> {
+    let started = Instant::now();
+    loop {
+        match prepare(connection, path, options) {
+            Err(failure) if failure.is_busy() && started.elapsed() < options.busy_timeout => {
+                thread::sleep(BUSY_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 enum Failure {
     Sqlite(rusqlite::Error),
     Refused(StoreError),
+}
+
+impl Failure {
+    fn is_busy(&self) -> bool {
+        matches!(self, Self::Sqlite(cause) if cause.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
+    }
 }
 
 impl From<rusqlite::Error> for Failure {
@@ -82,6 +117,10 @@ fn make(path: &Path) -> Result<PathBuf, StoreError> {
             "a path that names no file; `memory:` is the store that keeps none".to_owned(),
         ));
     }
+    // Closing a file gives up all locks that the process has on it (POSIX), and so those of a connection that another
+    // thread has opened in between.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock();
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
