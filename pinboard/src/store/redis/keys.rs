@@ -155,6 +155,14 @@ pub(super) fn namespace(env: &str, ns: &str) -> String {
     format!("{env}:{ns}")
 }
 
+/// The `<env>:<ns>` of a member.
+pub(super) fn namespace_of(member: &str) -> &str {
+    // Its last colon: there is none in what is encoded.
+    member
+        .rsplit_once(':')
+        .map_or("", |(namespace, _)| namespace)
+}
+
 /// The pattern of all members of `(env, ns)`.
 pub(super) fn pattern(env: &str, ns: &str) -> String {
     format!("{}:*", namespace(env, ns).replace('*', "\\*"))

@@ -75,6 +75,7 @@
 mod answer;
 mod batches;
 mod boot;
+mod claims;
 mod error;
 mod fleet;
 mod invalidations;

@@ -41,6 +41,11 @@ impl RedisStore {
             )));
         }
         let member = self.member(&claim.key);
+        if claim.expected == Expected::Vacant
+            && let Some(claimed) = self.claims.make(claim.clone(), member.clone()).await?
+        {
+            return Ok(claimed);
+        }
         let place = member.place();
         let mut call = Call::new(place, &CLAIM)
             .key(member.row())
@@ -102,7 +107,7 @@ impl RedisStore {
 }
 
 /// Has the server tell when what the next command reads has changed.
-fn remember() -> Cmd {
+pub(super) fn remember() -> Cmd {
     let mut remember = cmd("CLIENT");
     remember.arg("CACHING").arg("YES");
     remember
@@ -119,7 +124,7 @@ fn three(answers: Vec<Value>) -> Result<[Value; 3], StoreError> {
 }
 
 /// What came of a claim, as the script says it.
-fn claimed(line: &str) -> Result<Claimed, StoreError> {
+pub(super) fn claimed(line: &str) -> Result<Claimed, StoreError> {
     let unexpected = || unexpected("what came of a claim was due");
     let number = |text: &str| text.parse::<u64>().map_err(|_| unexpected());
     let (code, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -143,7 +148,12 @@ fn claimed(line: &str) -> Result<Claimed, StoreError> {
 }
 
 /// Whether the row that was seen after a claim is the one that the claim came to.
-fn agree(claimed: &Claimed, line: &str, candidate: &SessionId, seen: Option<&str>) -> bool {
+pub(super) fn agree(
+    claimed: &Claimed,
+    line: &str,
+    candidate: &SessionId,
+    seen: Option<&str>,
+) -> bool {
     match claimed {
         Claimed::Placed { epoch, .. } => {
             let seen = seen.and_then(|seen| rows::parse(seen, 0));

@@ -40,6 +40,7 @@ scripts! {
     BOOT = ALWAYS, ["prelude", "boot"];
     SELFTEST = GROWS, ["prelude", "selftest"];
 
+    CLAIMS = GROWS, ["claims"];
     CLAIM = GROWS, ["prelude", "shard", "claim"];
     RECLAIM = ALWAYS, ["prelude", "shard", "reclaim"];
     RELEASE = ALWAYS, ["prelude", "shard", "release"];

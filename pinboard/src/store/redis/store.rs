@@ -9,6 +9,7 @@ use pinned_domain::Domain;
 use tokio::sync::mpsc;
 
 use super::RedisUrl;
+use super::claims::Claims;
 use super::router::Router;
 use crate::store::{
     Claim, Claimed, ClientRecord, Drain, EndMode, Event, EventPage, Fence, FencedRow, Heartbeat,
@@ -27,7 +28,8 @@ const ROUND_TRIP: &str = "pinboard_store_round_trip_seconds";
 ///
 /// How the data is laid out is said in the source, at the module `store::redis`.
 pub struct RedisStore {
-    pub(super) router: Router,
+    pub(super) router: Arc<Router>,
+    pub(super) claims: Arc<Claims>,
     pub(super) options: StoreOptions,
     url: RedisUrl,
 }
@@ -48,8 +50,10 @@ impl RedisStore {
         if options.shards == 0 {
             return Err(StoreError::Unusable("there is not one shard".to_owned()));
         }
+        let router = Arc::new(Router::new(url, options, domain)?);
         Ok(Self {
-            router: Router::new(url, options, domain)?,
+            claims: Claims::new(Arc::clone(&router), options.shards),
+            router,
             options,
             url: url.clone(),
         })

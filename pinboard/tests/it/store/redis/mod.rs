@@ -1,5 +1,6 @@
 //! The store on Redis.
 
+mod claims;
 mod cluster;
 mod conformance;
 mod faults;
