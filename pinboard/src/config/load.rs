@@ -193,13 +193,8 @@ fn settings(
     let shards = environment.number(&variables::SHARDS, 1..=1024)?;
     let epoch = environment.number(&variables::EPOCH, 0..=LARGEST_EPOCH)?;
     let max_connections = environment.number(&variables::MAX_CONNECTIONS, 1..=10_000_000)?;
-    let hostname_aware = environment.read(&variables::HOSTNAME_AWARE, |value| {
-        match value.to_ascii_lowercase().as_str() {
-            "on" | "1" | "true" | "yes" => Some(true),
-            "off" | "0" | "false" | "no" => Some(false),
-            _ => None,
-        }
-    })?;
+    let pin_lanes = environment.read(&variables::PIN_LANES, switch)?;
+    let hostname_aware = environment.read(&variables::HOSTNAME_AWARE, switch)?;
     if hostname_aware == Some(true) {
         return Err(ConfigError::new(
             &variables::HOSTNAME_AWARE,
@@ -218,5 +213,15 @@ fn settings(
             .and_then(|most| usize::try_from(most).ok())
             .unwrap_or_else(|| connections_within(open_files)),
         lanes: std::thread::available_parallelism().map_or(1, NonZero::get),
+        pin_lanes: pin_lanes.unwrap_or(true),
     })
+}
+
+/// Whether something is on.
+fn switch(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "1" | "true" | "yes" => Some(true),
+        "off" | "0" | "false" | "no" => Some(false),
+        _ => None,
+    }
 }

@@ -117,6 +117,12 @@ pub(super) const MAX_CONNECTIONS: Variable = open(
     "from the limit of open files",
     "how many client connections are held at most; above that, 503",
 );
+pub(super) const PIN_LANES: Variable = open(
+    "PINBOARD_PIN_LANES",
+    "on or off (also 1 or 0, true or false, yes or no)",
+    "on",
+    "keeps each thread that serves clients to a processor of its own, where there are as many as threads (Linux)",
+);
 pub(super) const TOKEN: Variable = secret(
     "PINBOARD_TOKEN",
     "a token: visible ASCII characters without spaces",
@@ -154,6 +160,7 @@ pub const VARIABLES: &[Variable] = &[
     EPOCH,
     LOG_LEVEL,
     MAX_CONNECTIONS,
+    PIN_LANES,
     TOKEN,
     ALLOW_DEV,
     MODES[0],

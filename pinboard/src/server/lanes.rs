@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
+use super::affinity::Processor;
 use super::{Server, socket};
 
 /// Threads that each serve clients of their own, with a runtime, a listener and connections to workers that no other thread
@@ -37,14 +38,16 @@ impl Lanes {
                 ))
             })
             .collect::<io::Result<Vec<_>>>()?;
+        let processors = server.pinned_to();
         let threads = lanes
             .into_iter()
             .enumerate()
             .map(|(lane, (runtime, listener))| {
                 let server = server.clone();
+                let processor = processors.get(lane).copied();
                 thread::Builder::new()
                     .name(format!("pinboard-lane-{lane}"))
-                    .spawn(move || run(&server, lane, &runtime, listener))
+                    .spawn(move || run(&server, lane, processor, &runtime, listener))
             })
             .collect::<io::Result<Vec<_>>>();
         match threads {
@@ -72,7 +75,16 @@ impl Lanes {
     }
 }
 
-fn run(server: &Server, lane: usize, runtime: &Runtime, listener: std::net::TcpListener) {
+fn run(
+    server: &Server,
+    lane: usize,
+    processor: Option<Processor>,
+    runtime: &Runtime,
+    listener: std::net::TcpListener,
+) {
+    if let Some(Err(error)) = processor.map(Processor::keep) {
+        tracing::debug!(target: "pinboard::server", lane, %error, "a lane keeps to no processor");
+    }
     let serving = runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         server.serve(lane, listener).await

@@ -15,6 +15,7 @@ use pinned_domain::Domain;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::affinity::{self, Processor};
 use super::connection::Connection;
 use super::limit::Limit;
 use super::rt::{DomainExecutor, DomainTimer};
@@ -244,6 +245,15 @@ impl Server {
             now: self.shared.limit.held(),
             total: self.shared.opened.load(Ordering::Relaxed),
         }
+    }
+
+    /// The processor of each lane, where they have one.
+    pub(super) fn pinned_to(&self) -> Vec<Processor> {
+        let options = &self.shared.options;
+        let pinned = options
+            .pin_lanes
+            .then(|| affinity::processors(options.lanes));
+        pinned.flatten().unwrap_or_default()
     }
 
     /// How many lanes it has.
