@@ -18,6 +18,7 @@ use super::head::{self, Asked, Token};
 use super::headers::{self, RequestRules};
 use super::host;
 use super::metrics::ProxyMetrics;
+use super::present::Present;
 use super::refusal::{Verdict, verdict};
 use super::replay::Replay;
 use super::target::Target;
@@ -117,8 +118,12 @@ impl Proxy {
         let raw = parts.uri.path_and_query().map_or("", |raw| raw.as_str());
         let target = Target::parse(raw)?;
         let host = host::host(&parts)?;
-        let framing = head::framing(&parts, is_empty(&body))?;
-        let upgrade = head::upgrade(&parts, framing).filter(|_| on_upgrade.is_some());
+        let present = Present::of(&parts.headers);
+        let framing = head::framing(&parts, present, is_empty(&body))?;
+        let upgrade = on_upgrade
+            .is_some()
+            .then(|| head::upgrade(&parts, present, framing))
+            .flatten();
         let is_websocket = upgrade.is_some_and(head::is_websocket);
 
         let mut rules = RequestRules {
@@ -127,12 +132,13 @@ impl Proxy {
             ..RequestRules::default()
         };
         let sender = self
-            .identify(&target, &parts, is_websocket, &mut rules)
+            .identify(&target, &parts, present, is_websocket, &mut rules)
             .await?;
         let placed = self.find(&target).await?;
 
         let asked = Asked {
             parts: &parts,
+            present,
             target: raw,
             host,
             peer: client.peer(),
@@ -169,10 +175,13 @@ impl Proxy {
         &self,
         target: &Target<'_>,
         parts: &'r Parts,
+        present: Present,
         is_websocket: bool,
         rules: &mut RequestRules,
     ) -> Result<Sender<'r>, Failure> {
-        if let Some(call) = CallHeaders::read(&parts.headers)? {
+        if present.own
+            && let Some(call) = CallHeaders::read(&parts.headers)?
+        {
             // The worker vouches for its instances; the rules of namespaces are for those from outside.
             return Ok(Sender::Instance(self.verify(call).await?));
         }

@@ -5,6 +5,7 @@ use http::{HeaderMap, Method, Version, header};
 use pinned_wire::headers::{ATTESTATION, EPOCH};
 
 use super::headers::{self, RequestRules, write_line};
+use super::present::Present;
 use crate::placement::Placed;
 use crate::upstream::{Framing, RequestHead};
 
@@ -18,6 +19,8 @@ const PER_HEADER: usize = 48;
 pub(super) struct Asked<'r> {
     /// Its head.
     pub(super) parts: &'r Parts,
+    /// Which headers it has.
+    pub(super) present: Present,
     /// The raw path and query.
     pub(super) target: &'r str,
     /// The value of `Host`, if it has one.
@@ -61,8 +64,9 @@ impl Asked<'_> {
         bytes.extend_from_slice(self.target.as_bytes());
         bytes.extend_from_slice(b" HTTP/1.1\r\n");
         write_line(&mut bytes, &header::HOST, self.host.unwrap_or_default());
-        headers::write_request(&mut bytes, headers, self.rules);
-        headers::write_forwarded(&mut bytes, headers, self.peer, self.host);
+        headers::write_passing(&mut bytes, headers, self.present.connection, self.rules);
+        let before = self.present.forwarded.then_some(headers);
+        headers::write_forwarded(&mut bytes, before, self.peer, self.host);
         let expect_continue = self.expects_continue();
         if expect_continue {
             bytes.extend_from_slice(b"expect: 100-continue\r\n");
@@ -80,7 +84,7 @@ impl Asked<'_> {
             expect_continue,
             no_response_body: self.parts.method == Method::HEAD,
             upgrade: self.upgrade.map(<[u8]>::to_vec),
-            accepts_trailers: accepts_trailers(headers),
+            accepts_trailers: self.present.te && accepts_trailers(headers),
         }
     }
 
@@ -107,9 +111,12 @@ pub(super) enum Token<'t> {
 }
 
 /// How the body of a request is delimited on its way to the worker. `is_empty` tells that it is known to have none.
-pub(super) fn framing(parts: &Parts, is_empty: bool) -> Result<Framing, FramingError> {
+pub(super) fn framing(
+    parts: &Parts,
+    present: Present,
+    is_empty: bool,
+) -> Result<Framing, FramingError> {
     let headers = &parts.headers;
-    let mut codings = headers.get_all(header::TRANSFER_ENCODING).into_iter();
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).into_iter();
     let length = lengths.next();
     if lengths.next().is_some() {
@@ -117,8 +124,11 @@ pub(super) fn framing(parts: &Parts, is_empty: bool) -> Result<Framing, FramingE
     }
     let length = length.map(|value| content_length(value.as_bytes()));
     let length = length.transpose()?;
-    if let Some(coding) = codings.next() {
-        let is_chunked = coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if present.transfer_encoding {
+        let mut codings = headers.get_all(header::TRANSFER_ENCODING).into_iter();
+        let is_chunked = codings
+            .next()
+            .is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
         if !is_chunked || codings.next().is_some() || length.is_some() {
             return Err(FramingError::Coding);
         }
@@ -153,18 +163,20 @@ fn takes_body(method: &Method) -> bool {
 }
 
 fn accepts_trailers(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::TE)
-        && headers::tokens(headers, &header::TE).any(|coding| {
-            let end = coding.iter().position(|byte| *byte == b';');
-            let coding = coding[..end.unwrap_or(coding.len())].trim_ascii();
-            coding.eq_ignore_ascii_case(b"trailers")
-        })
+    headers::tokens(headers, &header::TE).any(|coding| {
+        let end = coding.iter().position(|byte| *byte == b';');
+        let coding = coding[..end.unwrap_or(coding.len())].trim_ascii();
+        coding.eq_ignore_ascii_case(b"trailers")
+    })
 }
 
 /// What a client wants its connection to become, if that is a thing to become (P5.3).
 ///
 /// HTTP/2 in clear text is not: requests in such a tunnel would not pass by here.
-pub(super) fn upgrade(parts: &Parts, framing: Framing) -> Option<&[u8]> {
+pub(super) fn upgrade(parts: &Parts, present: Present, framing: Framing) -> Option<&[u8]> {
+    if !present.upgrade {
+        return None;
+    }
     let headers = &parts.headers;
     let value = headers.get(header::UPGRADE)?.as_bytes();
     let is_one = headers.get_all(header::UPGRADE).into_iter().count() == 1;

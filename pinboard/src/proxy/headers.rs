@@ -24,7 +24,20 @@ pub struct RequestRules {
 
 /// Writes the lines of a request's headers that pass.
 pub fn write_request(into: &mut Vec<u8>, headers: &HeaderMap, rules: RequestRules) {
-    let listed = Listed::of(headers);
+    write_passing(into, headers, true, rules);
+}
+
+/// The same; `connection` is whether there may be such a header.
+pub(super) fn write_passing(
+    into: &mut Vec<u8>,
+    headers: &HeaderMap,
+    connection: bool,
+    rules: RequestRules,
+) {
+    let listed = match connection {
+        true => Listed::of(headers),
+        false => Listed::default(),
+    };
     let mut cookies_written = false;
     for (name, value) in headers {
         if is_withheld(name.as_str()) || listed.contains(name) {
@@ -46,18 +59,23 @@ pub fn write_request(into: &mut Vec<u8>, headers: &HeaderMap, rules: RequestRule
     }
 }
 
-/// Writes what proxies say of where a request came from, after what those before have said.
+/// Writes what proxies say of where a request came from, after what those `before` have said.
 pub(super) fn write_forwarded(
     into: &mut Vec<u8>,
-    headers: &HeaderMap,
+    before: Option<&HeaderMap>,
     peer: &str,
     host: Option<&[u8]>,
 ) {
-    write_joined(into, &FORWARDED_FOR, headers, b", ", Some(peer.as_bytes()));
-    write_joined(into, &FORWARDED_PROTO, headers, b", ", Some(b"http"));
-    match host {
-        Some(host) => write_joined(into, &FORWARDED_HOST, headers, b", ", Some(host)),
-        None => write_joined(into, &FORWARDED_HOST, headers, b", ", None),
+    for (name, here) in [
+        (&FORWARDED_FOR, Some(peer.as_bytes())),
+        (&FORWARDED_PROTO, Some(&b"http"[..])),
+        (&FORWARDED_HOST, host),
+    ] {
+        match (before, here) {
+            (Some(headers), here) => write_joined(into, name, headers, b", ", here),
+            (None, Some(here)) => write_line(into, name, here),
+            (None, None) => {}
+        }
     }
 }
 
@@ -201,6 +219,7 @@ impl Known {
 }
 
 /// The headers that `Connection` lists, of those that are there and would pass otherwise.
+#[derive(Default)]
 struct Listed<'h>(Vec<&'h [u8]>);
 
 impl<'h> Listed<'h> {

@@ -20,6 +20,7 @@ mod head;
 mod headers;
 mod host;
 mod metrics;
+mod present;
 mod refusal;
 mod replay;
 mod target;
