@@ -93,7 +93,7 @@ pub use crate::durability::{Frontier, FrontierError, NoStateStore, Receipt};
 pub use crate::error::{BoxError, Error, Result};
 #[doc(hidden)]
 #[cfg(feature = "fleet")]
-pub use crate::fleet::transport::{ControlAnswer, ControlPlane};
+pub use crate::fleet::transport::{ControlAnswer, ControlPlane, DataPlane};
 #[doc(hidden)]
 pub use crate::host::env::Placements;
 pub use crate::host::handle::PinnedHost;

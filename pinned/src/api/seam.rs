@@ -14,11 +14,11 @@ use http::Request;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::chain::ChainHold;
 use super::cluster::ClusterError;
 use super::definition::AnyValue;
 use super::lease::LeaseHooks;
 use super::refusal::{Refusal, Unavailable};
-use super::scope::ChainHold;
 use super::state::SharedState;
 use super::task::{TaskEnd, TaskHandle};
 use crate::domain::Domain;

@@ -12,10 +12,11 @@ use http::header::HOST;
 use http::{HeaderMap, Request};
 
 use crate::Attestation;
+use crate::api::chain::Origin;
 use crate::api::cluster::{ClusterError, MAX_CALL_DEPTH};
 use crate::api::refusal::internal_error;
 use crate::api::request::RequestBody;
-use crate::api::scope::{Origin, carry, current_depth};
+use crate::api::scope::{carry, current_depth};
 use crate::api::seam::{Seam, boxed};
 use crate::domain::{TaskError, TaskHandle};
 #[cfg(feature = "fleet")]
@@ -100,13 +101,15 @@ impl CallTransport for LocalTransport {
             };
             let host: Arc<Host> = Arc::clone(host);
             let request = request.map(RequestBody::Body);
+            // The caller waits for as long as this is held.
+            let (origin, _waiting) = Origin::call(depth);
             let sender = Sender::Inside {
                 attestation: Attestation::Instance {
                     ns: caller.namespace().to_owned(),
                     id: caller.id().to_owned(),
                     depth: u64::from(depth),
                 },
-                origin: Origin::inside(depth),
+                origin,
             };
             let dispatch = async move { host.dispatch(target, request, sender).await };
             if !depth.is_multiple_of(CALLS_PER_STACK) {

@@ -19,9 +19,9 @@ use super::fence::Fence;
 use super::timers::TimerKey;
 use super::turns::Turns;
 use super::wind_down::{OwnSources, View};
+use crate::api::chain::Origin;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
-use crate::api::scope::refuse_wait_for_itself;
 use crate::api::seam::{OpenStream, Seam};
 use crate::domain::until;
 use crate::durability::{EffectLog, LogOwner};
@@ -296,8 +296,11 @@ impl Record {
 
     /// Waits for the end of a close, unless it turns out to hand the placement back (H3.9), or its own teardown is what
     /// waits.
-    pub(super) async fn wait_for_successor(self: Arc<Self>) -> Result<(), Refusal> {
-        refuse_wait_for_itself(&(Arc::clone(&self) as Seam))?;
+    pub(super) async fn wait_for_successor(
+        self: Arc<Self>,
+        origin: &Origin,
+    ) -> Result<(), Refusal> {
+        origin.refuse_wait_for_itself(&(Arc::clone(&self) as Seam))?;
         let placed = self.host.env.is_placed();
         let mut refused = false;
         self.wait_until(|record| match &record.lock().phase {

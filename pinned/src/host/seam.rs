@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use super::close::CloseKind;
 use super::metrics::Transport;
 use super::record::{Phase, Record, Stage};
+use crate::api::chain::ChainHold;
 use crate::api::cluster::ClusterError;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::{Refusal, Unavailable};
-use crate::api::scope::ChainHold;
 use crate::api::seam::{
     Begin, InstanceSeam, OpenStream, Turn, TurnAnswer, TurnKind, Work, WorkClass, boxed,
 };
