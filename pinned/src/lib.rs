@@ -73,7 +73,8 @@ pub use pinned_wire::attestation::Caller as Attestation;
 
 pub use crate::api::auth::{Auth, AuthRejected, AuthReturn, Connection, Denied};
 pub use crate::api::cluster::{
-    Cluster, ClusterError, ClusterRequest, ClusterResponse, MAX_CALL_DEPTH,
+    Cluster, ClusterError, ClusterRequest, ClusterResponse, ClusterSocketRequest, MAX_CALL_DEPTH,
+    SocketRefused,
 };
 pub use crate::api::context::Context;
 pub use crate::api::definition::PinnedApi;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
-use http::header::HOST;
+use http::header::{HOST, HeaderName};
 use http::{HeaderMap, Request};
 
 use crate::Attestation;
@@ -93,7 +93,8 @@ impl CallTransport for LocalTransport {
                     .is_some_and(|(host, target)| host.has(&path[target.id.clone()]));
                 if !here {
                     let caller = format!("{}/{}", caller.namespace(), caller.id());
-                    return remote.send(&caller, depth, request).await;
+                    let answer = remote.send(&caller, depth, request).await?;
+                    return Ok(without_private(answer));
                 }
             }
             let Some((host, target)) = found else {
@@ -113,10 +114,11 @@ impl CallTransport for LocalTransport {
             };
             let dispatch = async move { host.dispatch(target, request, sender).await };
             if !depth.is_multiple_of(CALLS_PER_STACK) {
-                return Ok(dispatch.await);
+                return Ok(without_private(dispatch.await));
             }
             let task = AbortOnDrop(caller.domain().spawn(carry(dispatch)));
-            Ok(task.await.unwrap_or_else(|_crashed| internal_error()))
+            let answer = task.await.unwrap_or_else(|_crashed| internal_error());
+            Ok(without_private(answer))
         })
     }
 }
@@ -140,13 +142,31 @@ impl Drop for AbortOnDrop {
 
 /// What a caller may not say of itself (W14.4).
 fn drop_private(headers: &mut HeaderMap) {
+    drop_control_planes(headers);
+    headers.remove(HOST);
+}
+
+/// What the one who was called may not say either, as pinboard has it for those elsewhere (P5.5).
+fn without_private(mut answer: Response) -> Response {
+    drop_control_planes(answer.headers_mut());
+    answer
+}
+
+/// Drops what is between workers and the control plane, with either of the signs that some servers take for one another.
+fn drop_control_planes(headers: &mut HeaderMap) {
+    let is_private = |name: &HeaderName| {
+        let rest = name.as_str().strip_prefix("pinboard");
+        rest.is_some_and(|rest| rest.starts_with(['-', '_']))
+    };
+    if !headers.keys().any(is_private) {
+        return;
+    }
     let private: Vec<_> = headers
         .keys()
-        .filter(|name| name.as_str().starts_with("pinboard-"))
+        .filter(|name| is_private(name))
         .cloned()
         .collect();
     for name in private {
         headers.remove(name);
     }
-    headers.remove(HOST);
 }

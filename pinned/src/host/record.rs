@@ -95,6 +95,8 @@ pub(super) struct State {
     pub(super) attached: u32,
     pub(super) tasks: u32,
     pub(super) sockets: u32,
+    /// Sockets that the instance has opened itself; they keep it from nothing but the end of its close.
+    pub(super) outgoing: u32,
     pub(super) last_activity: Instant,
     /// `on_idle` has been told of this idle spell (H8.5).
     pub(super) idle_told: bool,
@@ -166,6 +168,7 @@ impl Record {
                 late_tasks: 0,
                 flushers: 0,
                 sockets: 0,
+                outgoing: 0,
                 streams: BTreeMap::new(),
                 next_stream: 0,
                 turns: Turns::default(),
@@ -350,7 +353,7 @@ impl State {
 
     /// Whether anything at all runs; streams aside, which end without anybody's help.
     pub(super) fn has_work(&self) -> bool {
-        self.is_working() || self.late_tasks > 0 || self.sockets > 0
+        self.is_working() || self.late_tasks > 0 || self.sockets > 0 || self.outgoing > 0
     }
 
     fn connections(&self) -> u32 {

@@ -17,6 +17,7 @@
 //! }
 //! ```
 
+mod client;
 mod control;
 mod error;
 mod handshake;
@@ -40,4 +41,9 @@ pub use upgrade::{
     WebSocketUpgrade,
 };
 
-pub(crate) use self::{control::SocketControl, handshake::is_upgrade};
+pub(crate) use self::{
+    client::{ClientHandshake, ClientOptions, NoSocket},
+    control::SocketControl,
+    handshake::is_upgrade,
+    slot::Afterlife,
+};

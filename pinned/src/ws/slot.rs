@@ -2,7 +2,7 @@
 
 use std::{
     mem,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
     task::{Context, Poll, Waker, ready},
     time::Duration,
 };
@@ -12,6 +12,7 @@ use futures_util::future::{Either, pending};
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tungstenite::protocol::Role;
 
 use super::{
     CloseFrame, Message, SocketError, close_code,
@@ -35,6 +36,8 @@ pub(super) struct Slot {
     wakes: Arc<Wakes>,
     /// The waker over `wakes`, made once.
     waker: Waker,
+    /// Which end of the conversation this is.
+    role: Role,
     /// The subprotocols that the client offers.
     offered: Vec<String>,
     /// The subprotocol in use, known from the moment of acceptance.
@@ -46,6 +49,8 @@ struct Inner {
     state: State,
     /// Whether the opening answer went out, however the socket ended then.
     accepted: bool,
+    /// Who says goodbye for an end that is dropped in the middle of the conversation; nobody where a host looks after it.
+    heir: Option<oneshot::Sender<Box<Link>>>,
 }
 
 enum State {
@@ -70,8 +75,17 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     ByHost,
-    ClientLeft,
+    PeerLeft,
     Refused,
+}
+
+/// What is left to do for a socket that an instance has opened, until it is over.
+pub(crate) struct Afterlife {
+    slot: Weak<Slot>,
+    domain: Domain,
+    wakes: Arc<Wakes>,
+    waker: Waker,
+    dropped: oneshot::Receiver<Box<Link>>,
 }
 
 /// What was taken out of a slot at its end.
@@ -92,6 +106,7 @@ impl Slot {
             domain,
             waker: Waker::from(wakes.clone()),
             wakes,
+            role: Role::Server,
             offered: mem::take(&mut handshake.offered),
             selected: OnceLock::new(),
             inner: Mutex::new(Inner {
@@ -101,8 +116,47 @@ impl Slot {
                     transport,
                 },
                 accepted: false,
+                heir: None,
             }),
         }
+    }
+
+    /// The client's end over `transport`, of a request that has been answered with the upgrade and `protocol`.
+    pub(super) fn client(
+        domain: Domain,
+        transport: Transport,
+        limits: Limits,
+        protocol: Option<String>,
+    ) -> (Arc<Self>, Afterlife) {
+        let wakes = Arc::new(Wakes::default());
+        let (heir, dropped) = oneshot::channel();
+        let slot = Arc::new(Self {
+            waker: Waker::from(wakes.clone()),
+            wakes: wakes.clone(),
+            domain: domain.clone(),
+            role: Role::Client,
+            offered: Vec::new(),
+            selected: protocol.map(OnceLock::from).unwrap_or_default(),
+            inner: Mutex::new(Inner {
+                state: State::Upgrading { transport, limits },
+                accepted: true,
+                heir: Some(heir),
+            }),
+        });
+        let afterlife = Afterlife {
+            slot: Arc::downgrade(&slot),
+            domain,
+            waker: Waker::from(wakes.clone()),
+            wakes,
+            dropped,
+        };
+        (slot, afterlife)
+    }
+
+    /// Waits for the connection of a socket that was granted.
+    pub(super) async fn opened(&self) -> Result<(), SocketError> {
+        self.until_ready(|inner, cx| Poll::Ready(ready!(inner.poll_open(self, cx)).map(drop)))
+            .await
     }
 
     pub(super) fn offered(&self) -> &[String] {
@@ -136,7 +190,7 @@ impl Slot {
     ) -> Result<(), SocketError> {
         self.answer_with_accept(protocol, limits)?;
         self.until_ready(|inner, cx| {
-            let link = ready!(inner.poll_open(&self.domain, cx))?;
+            let link = ready!(inner.poll_open(self, cx))?;
             link.set_limits(limits);
             Poll::Ready(Ok(()))
         })
@@ -156,7 +210,7 @@ impl Slot {
             answer,
             handshake,
             transport,
-        } = inner.end(Ended::ClientLeft)
+        } = inner.end(Ended::PeerLeft)
         else {
             return Ok(());
         };
@@ -221,14 +275,14 @@ impl Slot {
     pub(super) fn step(&self, keep_alive: KeepAlive) -> Step {
         let mut inner = self.inner.lock();
         let mut cx = Context::from_waker(&self.waker);
-        let step = match inner.poll_open(&self.domain, &mut cx) {
+        let step = match inner.poll_open(self, &mut cx) {
             Poll::Ready(Ok(link)) => link.step(keep_alive, || self.domain.monotonic()),
-            Poll::Ready(Err(_)) => inner.tell_end(),
+            Poll::Ready(Err(_)) => inner.tell_end(self.role),
             Poll::Pending => Step::Wait(None),
         };
-        if let Step::Item(Err(SocketError::ClientLeft)) = step {
+        if let Step::Item(Err(SocketError::ClientLeft | SocketError::ServerLeft)) = step {
             inner.state = State::Ended {
-                why: Ended::ClientLeft,
+                why: Ended::PeerLeft,
                 told: true,
             };
             // Senders may be waiting for the peer to take what it never will.
@@ -242,7 +296,7 @@ impl Slot {
     pub(super) async fn send(&self, message: Message) -> Result<(), SocketError> {
         let mut message = Some(message.into_wire()?);
         self.until_ready(|inner, cx| {
-            let link = ready!(inner.poll_open(&self.domain, cx))?;
+            let link = ready!(inner.poll_open(self, cx))?;
             link.poll_send(&mut message)
         })
         .await
@@ -254,7 +308,7 @@ impl Slot {
         let mut inner = self.inner.lock();
         match &mut inner.state {
             State::Open(link) => link.queue(message),
-            State::Ended { why, .. } => Err(why.error()),
+            State::Ended { why, .. } => Err(why.error(self.role)),
             State::Pending { .. } | State::Upgrading { .. } => Err(SocketError::NotAccepted),
         }
     }
@@ -263,12 +317,12 @@ impl Slot {
     pub(super) fn poll_flush(&self) -> Poll<Result<(), SocketError>> {
         self.inner
             .lock()
-            .poll_flush(&self.domain, &mut Context::from_waker(&self.waker))
+            .poll_flush(self, &mut Context::from_waker(&self.waker))
     }
 
     /// Waits until all that is queued has been taken.
     pub(super) async fn flush(&self) -> Result<(), SocketError> {
-        self.until_ready(|inner, cx| inner.poll_flush(&self.domain, cx))
+        self.until_ready(|inner, cx| inner.poll_flush(self, cx))
             .await
     }
 
@@ -279,7 +333,12 @@ impl Slot {
         }
         match self.send(Message::Close(frame)).await {
             // Another task was first.
-            Err(SocketError::Closed | SocketError::EndedByHost | SocketError::ClientLeft) => Ok(()),
+            Err(
+                SocketError::Closed
+                | SocketError::EndedByHost
+                | SocketError::ClientLeft
+                | SocketError::ServerLeft,
+            ) => Ok(()),
             result => result,
         }
     }
@@ -326,7 +385,7 @@ impl Slot {
     }
 
     fn link(&self, io: Io, limits: Limits) -> Box<Link> {
-        Box::new(Link::new(io, limits, self.domain.monotonic()))
+        Box::new(Link::new(io, self.role, limits, self.domain.monotonic()))
     }
 
     /// Runs `future` within the time that the host gives a peer.
@@ -353,14 +412,50 @@ impl Slot {
 impl Drop for Slot {
     /// The last resort, when neither a handler nor a host is left to end the socket.
     fn drop(&mut self) {
-        match self.inner.get_mut().end(Ended::ByHost) {
+        let inner = self.inner.get_mut();
+        match inner.end(Ended::ByHost) {
             State::Pending { answer, .. } => {
                 let _ = answer.send(forbidden());
             }
             State::Open(mut link) => {
                 link.start_close(Some(CloseFrame::new(close_code::GOING_AWAY, "")));
+                if let Some(heir) = inner.heir.take() {
+                    // Of no use to one that is gone with its runtime.
+                    let _ = heir.send(link);
+                }
             }
             State::Upgrading { .. } | State::Ended { .. } => {}
+        }
+    }
+}
+
+// ===== impl Afterlife =====
+
+impl Afterlife {
+    /// Resolves once the socket is over: when `cut_off` does, which ends it with a close frame, or when it was dropped, and
+    /// the other end has heard of that.
+    pub(crate) async fn run(self, cut_off: impl Future<Output = ()>) {
+        let Self {
+            slot,
+            domain,
+            wakes,
+            waker,
+            dropped,
+        } = self;
+        tokio::select! {
+            biased;
+            () = cut_off => {
+                if let Some(slot) = slot.upgrade() {
+                    let frame = CloseFrame::new(close_code::GOING_AWAY, "instance closed");
+                    slot.end(frame).await;
+                }
+            }
+            link = dropped => {
+                if let Ok(mut link) = link {
+                    let goodbye = wakes.until_ready(&waker, |_| link.poll_goodbye());
+                    let _ = domain.timeout(CLOSE_WAIT, goodbye).await;
+                }
+            }
         }
     }
 }
@@ -376,39 +471,35 @@ impl Inner {
     /// Ready with the open socket, waiting for the connection if that is on its way.
     fn poll_open(
         &mut self,
-        domain: &Domain,
+        slot: &Slot,
         cx: &mut Context<'_>,
     ) -> Poll<Result<&mut Link, SocketError>> {
         if let State::Upgrading { transport, limits } = &mut self.state {
             self.state = match ready!(transport.poll_take(cx)) {
-                Some(io) => State::Open(Box::new(Link::new(io, *limits, domain.monotonic()))),
+                Some(io) => State::Open(slot.link(io, *limits)),
                 None => State::Ended {
-                    why: Ended::ClientLeft,
+                    why: Ended::PeerLeft,
                     told: false,
                 },
             };
         }
         Poll::Ready(match &mut self.state {
             State::Open(link) => Ok(link),
-            State::Ended { why, .. } => Err(why.error()),
+            State::Ended { why, .. } => Err(why.error(slot.role)),
             State::Pending { .. } | State::Upgrading { .. } => Err(SocketError::NotAccepted),
         })
     }
 
-    fn poll_flush(
-        &mut self,
-        domain: &Domain,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), SocketError>> {
-        ready!(self.poll_open(domain, cx))?.poll_flush()
+    fn poll_flush(&mut self, slot: &Slot, cx: &mut Context<'_>) -> Poll<Result<(), SocketError>> {
+        ready!(self.poll_open(slot, cx))?.poll_flush()
     }
 
     /// The error that ended the socket, told to the reader once: one that goes on after errors must come to an end.
-    fn tell_end(&mut self) -> Step {
+    fn tell_end(&mut self, role: Role) -> Step {
         match &mut self.state {
             State::Ended { why, told } if !*told => {
                 *told = true;
-                Step::Item(Err(why.error()))
+                Step::Item(Err(why.error(role)))
             }
             _ => Step::End,
         }
@@ -418,10 +509,10 @@ impl Inner {
 // ===== impl Ended =====
 
 impl Ended {
-    fn error(self) -> SocketError {
+    fn error(self, role: Role) -> SocketError {
         match self {
             Self::ByHost | Self::Refused => SocketError::EndedByHost,
-            Self::ClientLeft => SocketError::ClientLeft,
+            Self::PeerLeft => SocketError::left(role),
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Calls from worker to worker (W14), with a control plane between them that does what pinboard does with a call (P5.8).
 
+mod calls;
 mod chains;
+mod desk;
+mod feed;
+mod sockets;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -55,6 +59,8 @@ impl Exchange {
         let options = HostOptions::new().namespace("/nodes");
         PinnedWorker::builder()
             .host_with::<Node>(options)
+            .host::<feed::Feed>("/feeds")
+            .host::<desk::Desk>("/desks")
             .state(self.0.gates.clone())
             .advertise_url("http://10.0.0.7:8000")
             .headroom(|| 512)
@@ -68,8 +74,12 @@ impl Exchange {
 
     /// `/nodes/<id>` lives on `worker` from here on, under a new epoch.
     fn place(&self, id: &str, worker: usize) {
+        self.place_at(&format!("/nodes/{id}"), worker);
+    }
+
+    fn place_at(&self, path: &str, worker: usize) {
         let mut homes = self.0.homes.lock();
-        let home = homes.entry(format!("/nodes/{id}")).or_insert((worker, 0));
+        let home = homes.entry(path.to_owned()).or_insert((worker, 1));
         *home = (worker, home.1 + 1);
     }
 
@@ -146,6 +156,7 @@ impl DataPlane for Exchange {
 struct Gates {
     gates: Arc<Mutex<HashMap<String, Gate>>>,
     said: Arc<Mutex<Vec<String>>>,
+    contexts: Arc<Mutex<HashMap<String, Context>>>,
 }
 
 impl Gates {
@@ -155,8 +166,23 @@ impl Gates {
         gate.clone()
     }
 
-    fn say(&self, what: String) {
-        self.said.lock().push(what);
+    /// Whoever comes to `name` waits again.
+    fn close_gate(&self, name: &str) {
+        self.gates.lock().remove(name);
+    }
+
+    fn say(&self, what: impl Into<String>) {
+        self.said.lock().push(what.into());
+    }
+
+    /// What was said since this was asked last.
+    fn take_said(&self) -> Vec<String> {
+        std::mem::take(&mut self.said.lock())
+    }
+
+    /// The context of a node that has been set up.
+    fn context(&self, id: &str) -> Context {
+        self.contexts.lock()[id].clone()
     }
 }
 
@@ -198,6 +224,11 @@ impl Node {
             "greets" => call(&ctx, "/nodes/b/shared/nodes/greets").await,
             _ => String::new(),
         };
+        let gates = ctx.state::<Gates>().expect("shared");
+        gates
+            .contexts
+            .lock()
+            .insert(ctx.id().to_owned(), ctx.clone());
         Self { ctx, greeting }
     }
 
@@ -286,6 +317,32 @@ impl Node {
     #[route::get("/alone")]
     async fn alone(&mut self) -> String {
         "alone".to_owned()
+    }
+
+    /// Opens a socket, and says what came of it.
+    #[route::get("/opens/{*target}")]
+    async fn opens(&mut self, Path(target): Path<String>) -> String {
+        let asked = self.ctx.cluster().websocket(format!("/{target}"));
+        match asked.connect().await {
+            Ok(mut socket) => feed::heard(&mut socket).await,
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Opens a socket under the exclusive turn, which it gives back while the socket stays open.
+    #[route::get("/opens-first/{*target}")]
+    async fn opens_first(
+        this: Instance<Self>,
+        Path(target): Path<String>,
+    ) -> Result<String, Refusal> {
+        let turn = this.write().await?;
+        let asked = turn.ctx.cluster().websocket(format!("/{target}"));
+        let mut socket = asked.connect().await.expect("a socket");
+        turn.gates().named("called").reached(1).await;
+        turn.gates().named("called").open();
+        pass(100).await;
+        drop(turn);
+        Ok(feed::heard(&mut socket).await)
     }
 
     #[route::get("/down/{left}")]
