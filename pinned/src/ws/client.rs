@@ -11,9 +11,10 @@ use tungstenite::handshake::derive_accept_key;
 use super::{
     DEFAULT_MAX_MESSAGE_SIZE, DEFAULT_PING_INTERVAL, DEFAULT_PING_TIMEOUT, InProcessUpgrade,
     SocketError, WebSocket,
+    afterlife::Afterlife,
     handshake::{UPGRADE, VERSION, WEBSOCKET, has_token, only},
     link::{KeepAlive, Limits},
-    slot::{Afterlife, Slot},
+    slot::Slot,
     transport::Transport,
 };
 use crate::domain::Domain;

@@ -17,6 +17,7 @@
 //! }
 //! ```
 
+mod afterlife;
 mod client;
 mod control;
 mod error;
@@ -42,8 +43,8 @@ pub use upgrade::{
 };
 
 pub(crate) use self::{
+    afterlife::Afterlife,
     client::{ClientHandshake, ClientOptions, NoSocket},
     control::SocketControl,
     handshake::is_upgrade,
-    slot::Afterlife,
 };

@@ -2,7 +2,7 @@
 
 use std::{
     mem,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock},
     task::{Context, Poll, Waker, ready},
     time::Duration,
 };
@@ -15,7 +15,9 @@ use tokio::sync::oneshot;
 use tungstenite::protocol::Role;
 
 use super::{
-    CloseFrame, Message, SocketError, close_code,
+    CloseFrame, Message, SocketError,
+    afterlife::Afterlife,
+    close_code,
     handshake::Handshake,
     link::{KeepAlive, Limits, Link, Step},
     transport::{Io, Transport},
@@ -79,15 +81,6 @@ enum Ended {
     Refused,
 }
 
-/// What is left to do for a socket that an instance has opened, until it is over.
-pub(crate) struct Afterlife {
-    slot: Weak<Slot>,
-    domain: Domain,
-    wakes: Arc<Wakes>,
-    waker: Waker,
-    dropped: oneshot::Receiver<Box<Link>>,
-}
-
 /// What was taken out of a slot at its end.
 enum Taken {
     Upgrading(Transport, Limits),
@@ -143,13 +136,7 @@ impl Slot {
                 heir: Some(heir),
             }),
         });
-        let afterlife = Afterlife {
-            slot: Arc::downgrade(&slot),
-            domain,
-            waker: Waker::from(wakes.clone()),
-            wakes,
-            dropped,
-        };
+        let afterlife = Afterlife::new(&slot, domain, wakes, dropped);
         (slot, afterlife)
     }
 
@@ -425,37 +412,6 @@ impl Drop for Slot {
                 }
             }
             State::Upgrading { .. } | State::Ended { .. } => {}
-        }
-    }
-}
-
-// ===== impl Afterlife =====
-
-impl Afterlife {
-    /// Resolves once the socket is over: when `cut_off` does, which ends it with a close frame, or when it was dropped, and
-    /// the other end has heard of that.
-    pub(crate) async fn run(self, cut_off: impl Future<Output = ()>) {
-        let Self {
-            slot,
-            domain,
-            wakes,
-            waker,
-            dropped,
-        } = self;
-        tokio::select! {
-            biased;
-            () = cut_off => {
-                if let Some(slot) = slot.upgrade() {
-                    let frame = CloseFrame::new(close_code::GOING_AWAY, "instance closed");
-                    slot.end(frame).await;
-                }
-            }
-            link = dropped => {
-                if let Ok(mut link) = link {
-                    let goodbye = wakes.until_ready(&waker, |_| link.poll_goodbye());
-                    let _ = domain.timeout(CLOSE_WAIT, goodbye).await;
-                }
-            }
         }
     }
 }

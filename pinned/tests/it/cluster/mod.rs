@@ -1,8 +1,8 @@
 //! Calls from instance to instance within one worker (W14).
 //!
-//! Within a process nobody can forge who calls, so no token is minted (W14.5). There is no remote transport yet
-//! (W14.6, W14.8), so every namespace is local or unknown (W14.2, W14.7); and a context outlives its host's interest
-//! in it, so that a client is never unavailable.
+//! Within a process nobody can forge who calls, so no token is minted (W14.5). Every namespace is local or unknown here
+//! (W14.2, W14.7); calls to other workers (W14.6) are shown in `fleet::across`. A context outlives its host's interest in
+//! it, so that a client is never unavailable.
 
 mod calls;
 mod chains;
