@@ -24,5 +24,9 @@ pub const SESSION_SECRET: HeaderName = HeaderName::from_static("pinboard-session
 /// Worker to control plane: how deep in a chain of calls this one is, in decimal digits.
 pub const SUBREQUEST_DEPTH: HeaderName = HeaderName::from_static("pinboard-subrequest-depth");
 
+/// Worker to control plane: the [chain](crate::chain) of calls that this one belongs to. Workers of other editions send
+/// none.
+pub const CHAIN: HeaderName = HeaderName::from_static("pinboard-chain");
+
 /// Worker to control plane, on a response: the request was not run, and why.
 pub const REFUSAL: HeaderName = HeaderName::from_static("pinned-refusal");

@@ -73,7 +73,8 @@ pub use pinned_wire::attestation::Caller as Attestation;
 
 pub use crate::api::auth::{Auth, AuthRejected, AuthReturn, Connection, Denied};
 pub use crate::api::cluster::{
-    Cluster, ClusterError, ClusterRequest, ClusterResponse, MAX_CALL_DEPTH,
+    Cluster, ClusterError, ClusterRequest, ClusterResponse, ClusterSocketRequest, MAX_CALL_DEPTH,
+    SocketRefused,
 };
 pub use crate::api::context::Context;
 pub use crate::api::definition::PinnedApi;
@@ -93,7 +94,7 @@ pub use crate::durability::{Frontier, FrontierError, NoStateStore, Receipt};
 pub use crate::error::{BoxError, Error, Result};
 #[doc(hidden)]
 #[cfg(feature = "fleet")]
-pub use crate::fleet::transport::{ControlAnswer, ControlPlane};
+pub use crate::fleet::transport::{ControlAnswer, ControlPlane, DataPlane};
 #[doc(hidden)]
 pub use crate::host::env::Placements;
 pub use crate::host::handle::PinnedHost;

@@ -2,7 +2,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use pinned_wire::attestation::{Claims, same_secret};
-use pinned_wire::headers::{FROM, SESSION, SESSION_SECRET, SUBREQUEST_DEPTH};
+use pinned_wire::chain;
+use pinned_wire::headers::{CHAIN, FROM, SESSION, SESSION_SECRET, SUBREQUEST_DEPTH};
 use pinned_wire::ids::{invalid_id_reason, invalid_namespace_reason};
 
 use crate::store::SessionId;
@@ -16,13 +17,16 @@ pub(super) struct CallHeaders<'h> {
     secret: &'h [u8],
     from: Option<&'h str>,
     depth: Result<u64, CallError>,
+    chain: Result<Vec<&'h str>, CallError>,
 }
 
 /// Who makes a call, once that has been checked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Call<'h> {
     from: &'h str,
     depth: u64,
+    /// The calls that led to it, as its worker has them. Empty from a worker that does not tell.
+    chain: Vec<&'h str>,
 }
 
 /// A call is not let through: 403.
@@ -36,6 +40,8 @@ pub(super) enum CallError {
     Depth,
     /// How deep it is cannot be read.
     MalformedDepth,
+    /// What led to it cannot be read, or is too long.
+    MalformedChain,
 }
 
 impl CallError {
@@ -45,6 +51,7 @@ impl CallError {
             Self::Placement => "caller placement mismatch",
             Self::Depth => "calls between instances may be at most 50 deep",
             Self::MalformedDepth => "malformed subrequest depth",
+            Self::MalformedChain => "malformed call chain",
         }
     }
 }
@@ -66,6 +73,7 @@ impl<'h> CallHeaders<'h> {
             secret: secret.as_bytes(),
             from: text(headers, &FROM),
             depth: depth(headers),
+            chain: chain(headers),
         }))
     }
 
@@ -98,14 +106,19 @@ impl<'h> CallHeaders<'h> {
         Ok(Call {
             from: self.from.ok_or(CallError::Placement)?,
             depth: self.depth?,
+            chain: self.chain?,
         })
     }
 }
 
 impl Call<'_> {
     /// What the worker is told.
-    pub(super) fn claims(self, claims: Claims) -> Claims {
-        claims.with_caller(self.from, self.depth)
+    pub(super) fn claims(&self, claims: Claims) -> Claims {
+        let claims = claims.with_caller(self.from, self.depth);
+        if self.chain.is_empty() {
+            return claims;
+        }
+        claims.with_chain(self.chain.iter().map(|&link| link.to_owned()).collect())
     }
 }
 
@@ -119,6 +132,15 @@ fn depth(headers: &HeaderMap) -> Result<u64, CallError> {
         Ok(depth) if depth <= MOST_DEPTH => Ok(depth),
         _ => Err(CallError::Depth),
     }
+}
+
+fn chain(headers: &HeaderMap) -> Result<Vec<&str>, CallError> {
+    if !headers.contains_key(CHAIN) {
+        return Ok(Vec::new());
+    }
+    text(headers, &CHAIN)
+        .and_then(|chain| chain::read(chain).ok())
+        .ok_or(CallError::MalformedChain)
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {

@@ -43,7 +43,7 @@ pub struct Claims {
         deserialize_with = "account"
     )]
     pub acct: Option<Account>,
-    /// The instances whose turns this call runs under, outermost first, each `<ns>/<id>`.
+    /// The calls that this one was made by, outermost first: each a [`Link`](crate::chain::Link) as text.
     ///
     /// Workers of other editions do not know this claim and drop it.
     #[serde(
@@ -100,7 +100,7 @@ impl Claims {
         self
     }
 
-    /// Names the instances whose turns the call runs under, outermost first.
+    /// Names the calls that this one was made by, outermost first.
     #[must_use]
     pub fn with_chain(mut self, chain: Vec<String>) -> Self {
         self.chain = Some(chain);

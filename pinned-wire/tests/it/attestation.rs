@@ -103,7 +103,10 @@ fn an_account_and_a_chain_travel_in_the_token() {
         .with_scopes(["write", "read"]);
     let claims = Claims::new(AUD, at(NOW))
         .with_account(account)
-        .with_chain(vec!["/a/1".to_owned(), "/b/2".to_owned()]);
+        .with_chain(vec![
+            "/a/1 exclusive".to_owned(),
+            "/b/2 shared 0f.1".to_owned(),
+        ]);
     assert_eq!(check(&mint(SECRET, &claims)), Some(claims));
 }
 

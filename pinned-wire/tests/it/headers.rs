@@ -11,6 +11,7 @@ fn headers_have_the_names_of_the_contract() {
         (headers::SESSION, "pinboard-session"),
         (headers::SESSION_SECRET, "pinboard-session-secret"),
         (headers::SUBREQUEST_DEPTH, "pinboard-subrequest-depth"),
+        (headers::CHAIN, "pinboard-chain"),
         (headers::REFUSAL, "pinned-refusal"),
         (headers::RETRY_AFTER, "retry-after"),
     ];

@@ -11,13 +11,14 @@ use http::Request;
 use http::request::Parts;
 use tokio::time::Instant;
 
+use super::chain::{Origin, chain_hold};
 use super::definition::PinnedApi;
 use super::handler::HandlerFuture;
 use super::instance::Instance;
 use super::refusal::{Refusal, Unavailable, internal_error};
 use super::request::{RequestBody, RequestState};
 use super::route::RouteSpec;
-use super::scope::{Held, Origin, Scope, TakenTurns, chain_hold};
+use super::scope::{Held, Scope, TakenTurns};
 use super::seam::{Begin, Seam, Turn, TurnAnswer, TurnKind, Work, WorkClass};
 use super::socket::Session;
 use super::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
@@ -231,7 +232,8 @@ impl Call {
     {
         let seam = self.entry.seam();
         let held = Held::Whole(turn);
-        match seam.begin(WorkClass::Handler, Some((turn, chain_hold(seam)))) {
+        let hold = self.origin.hold(&**seam);
+        match seam.begin(WorkClass::Handler, Some((turn, hold))) {
             Begin::Started(Some(TurnAnswer::Granted(turn))) => self
                 .prepared()
                 .started(WorkClass::Handler, Some(turn))
@@ -247,7 +249,8 @@ impl Call {
                 }))
             }
             Begin::Refused(refusal) => {
-                HandlerFuture::ready(name_chain(refusal, seam, turn).into_response())
+                let named = || name_chain(refusal, seam, turn);
+                HandlerFuture::ready(self.entering().enter(named).into_response())
             }
             Begin::NotResident => {
                 let entering = self.entering();

@@ -3,6 +3,7 @@
 
 pub(crate) mod auth;
 pub(crate) mod call;
+pub(crate) mod chain;
 pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod definition;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::future::Either;
 
-use super::refusal::Refusal;
-use super::seam::{InstanceSeam, Seam, TurnKind, same_instance};
+use super::chain::Origin;
+use super::seam::{Seam, TurnKind, same_instance};
 
 tokio::task_local! {
     static CURRENT: Scope;
@@ -48,70 +48,14 @@ impl TakenTurns {
 /// One call in a chain.
 #[derive(Clone)]
 pub(crate) struct Scope {
-    seam: Seam,
+    pub(super) seam: Seam,
     held: Held,
-    depth: u32,
-    parent: Option<Arc<Scope>>,
-}
-
-/// Where a request comes from.
-#[derive(Clone, Default)]
-pub(crate) struct Origin {
-    depth: u32,
-    parent: Option<Arc<Scope>>,
-}
-
-impl Origin {
-    /// A request from outside, whose verified token names its depth (W14.3).
-    pub(crate) fn outside(depth: u32) -> Self {
-        Self {
-            depth,
-            parent: None,
-        }
-    }
-
-    /// The activation of `seam`'s instance, for whatever runs here and now. A request that activates its own instance
-    /// is no link of its own: the setup is called by whoever called the request.
-    pub(crate) fn activation(seam: &Seam) -> Self {
-        CURRENT
-            .try_with(|scope| {
-                if same_instance(&scope.seam, seam) {
-                    Self {
-                        depth: scope.depth,
-                        parent: scope.parent.clone(),
-                    }
-                } else {
-                    Self::inside(scope.depth)
-                }
-            })
-            .unwrap_or_default()
-    }
-
-    /// A call from the work that runs here and now.
-    pub(crate) fn inside(depth: u32) -> Self {
-        Self {
-            depth,
-            parent: CURRENT.try_with(|scope| Arc::new(scope.clone())).ok(),
-        }
-    }
-}
-
-/// What the chain that runs here and now holds of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChainHold {
-    Nothing,
-    Shared,
-    Exclusive,
+    pub(super) origin: Origin,
 }
 
 impl Scope {
     pub(crate) fn new(seam: Seam, held: Held, origin: Origin) -> Self {
-        Self {
-            seam,
-            held,
-            depth: origin.depth,
-            parent: origin.parent,
-        }
+        Self { seam, held, origin }
     }
 
     /// A request before its handler: it is authorized, its arguments are read, its instance is activated. What runs
@@ -126,8 +70,10 @@ impl Scope {
         Self {
             seam,
             held: Held::Taken(Arc::default()),
-            depth: current_depth(),
-            parent: None,
+            origin: Origin {
+                depth: current_depth(),
+                caller: None,
+            },
         }
     }
 
@@ -151,58 +97,39 @@ impl Scope {
         }
     }
 
-    fn chain(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |scope| scope.parent.as_deref())
+    /// The turn that it holds at the moment, the exclusive one first.
+    pub(super) fn hold(&self) -> Option<TurnKind> {
+        [TurnKind::Exclusive, TurnKind::Shared]
+            .into_iter()
+            .find(|kind| self.holds(*kind))
     }
+
+    /// Whether it is a request before its handler.
+    pub(super) fn is_entering(&self) -> bool {
+        matches!(self.held, Held::Nothing)
+    }
+}
+
+/// Looks at the scope that runs here and now; `None` without one.
+pub(super) fn with_current<R>(look: impl FnOnce(&Scope) -> R) -> Option<R> {
+    CURRENT.try_with(look).ok()
+}
+
+/// The scope that runs here and now.
+pub(super) fn current() -> Option<Scope> {
+    with_current(Scope::clone)
 }
 
 /// The depth of the request that runs here and now, 0 without one.
 pub(crate) fn current_depth() -> u32 {
-    CURRENT.try_with(|scope| scope.depth).unwrap_or(0)
+    with_current(|scope| scope.origin.depth).unwrap_or(0)
 }
 
 /// Takes the scope that runs here and now along to another task, which is a part of the same call.
 pub(crate) fn carry<F: Future>(work: F) -> impl Future<Output = F::Output> {
-    match CURRENT.try_with(Scope::clone) {
-        Ok(scope) => Either::Left(scope.run(work)),
-        Err(_) => Either::Right(work),
-    }
-}
-
-/// What the chain that runs here and now holds of `seam`'s instance.
-pub(crate) fn chain_hold(seam: &Seam) -> ChainHold {
-    chain_hold_of(&**seam)
-}
-
-/// As [`chain_hold`], for whoever has no [`Seam`] at hand.
-pub(crate) fn chain_hold_of(instance: &dyn InstanceSeam) -> ChainHold {
-    CURRENT
-        .try_with(|scope| {
-            let mut hold = ChainHold::Nothing;
-            for link in scope
-                .chain()
-                .filter(|link| std::ptr::addr_eq(&*link.seam, instance))
-            {
-                if link.holds(TurnKind::Exclusive) {
-                    return ChainHold::Exclusive;
-                }
-                if link.holds(TurnKind::Shared) {
-                    hold = ChainHold::Shared;
-                }
-            }
-            hold
-        })
-        .unwrap_or(ChainHold::Nothing)
-}
-
-/// Refuses to wait for `seam`'s instance where the chain that runs here and now holds it: it would wait for itself.
-pub(crate) fn refuse_wait_for_itself(seam: &Seam) -> Result<(), Refusal> {
-    match chain_hold(seam) {
-        ChainHold::Nothing => Ok(()),
-        ChainHold::Shared | ChainHold::Exclusive => Err(Refusal::CallChain(describe_chain(
-            seam,
-            TurnKind::Exclusive,
-        ))),
+    match current() {
+        Some(scope) => Either::Left(scope.run(work)),
+        None => Either::Right(work),
     }
 }
 
@@ -212,36 +139,6 @@ pub(crate) fn is_own_work(seam: &Seam) -> bool {
     CURRENT
         .try_with(|scope| matches!(scope.held, Held::Taken(_)) && same_instance(&scope.seam, seam))
         .unwrap_or(false)
-}
-
-/// The chain that runs here and now, from its first call to the wish for `kind` of `seam`'s instance.
-pub(crate) fn describe_chain(seam: &Seam, kind: TurnKind) -> String {
-    let wish = format!("{}/{} ({})", seam.namespace(), seam.id(), kind.as_str());
-    let mut links = CURRENT
-        .try_with(|scope| {
-            let entering = |link: &&Scope| {
-                matches!(link.held, Held::Nothing) && same_instance(&link.seam, seam)
-            };
-            let links = scope.chain().skip_while(entering);
-            links.map(Scope::describe).collect::<Vec<_>>()
-        })
-        .unwrap_or_default();
-    links.reverse();
-    links.push(wish);
-    format!("call chain would deadlock: {}", links.join(" -> "))
-}
-
-impl Scope {
-    fn describe(&self) -> String {
-        let held = if self.holds(TurnKind::Exclusive) {
-            TurnKind::Exclusive.as_str()
-        } else if self.holds(TurnKind::Shared) {
-            TurnKind::Shared.as_str()
-        } else {
-            "no turn"
-        };
-        format!("{}/{} ({held})", self.seam.namespace(), self.seam.id())
-    }
 }
 
 /// Notes, for as long as it lives, that the running handler of an instance holds a turn of it.

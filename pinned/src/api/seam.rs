@@ -14,17 +14,18 @@ use http::Request;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::chain::ChainHold;
 use super::cluster::ClusterError;
 use super::definition::AnyValue;
 use super::lease::LeaseHooks;
 use super::refusal::{Refusal, Unavailable};
-use super::scope::ChainHold;
 use super::state::SharedState;
 use super::task::{TaskEnd, TaskHandle};
 use crate::domain::Domain;
 use crate::durability::{Frontier, NoStateStore};
 use crate::lease::Lease;
 use crate::tray::trays::Trays;
+use crate::ws::Afterlife;
 
 /// A hosted instance, without its type.
 pub(crate) type Seam = Arc<dyn InstanceSeam>;
@@ -116,6 +117,9 @@ pub(crate) trait InstanceSeam: Send + Sync + 'static {
         self: Arc<Self>,
         request: Request<Body>,
     ) -> BoxFuture<'static, Result<Response, ClusterError>>;
+    /// Looks after the end of a socket that the instance has opened: it is cut off with the instance's own streams, and the
+    /// close waits for its goodbye. It keeps the instance from nothing else.
+    fn look_after(self: Arc<Self>, socket: Afterlife);
 
     /// An admitted request turns into work, in one step: it never counts as neither.
     ///

@@ -6,9 +6,10 @@ use std::sync::{Arc, Weak};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
+use super::chain::Origin;
 use super::definition::PinnedApi;
 use super::instance::Instance;
-use super::scope::{Held, Origin, Scope, TakenTurns};
+use super::scope::{Held, Scope, TakenTurns};
 use super::seam::{InstanceSeam, Seam};
 use crate::error::BoxError;
 use crate::tray::kind::{Declared, Hook, Kind};

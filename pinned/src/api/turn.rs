@@ -11,10 +11,11 @@ use http_body::Body as _;
 use pinned_wire::headers::REFUSAL;
 use tokio::sync::oneshot;
 
+use super::chain::{chain_hold, describe_chain};
 use super::definition::PinnedApi;
 use super::headers::strike;
 use super::refusal::Refusal;
-use super::scope::{HoldMark, chain_hold, describe_chain, is_own_work};
+use super::scope::{HoldMark, is_own_work};
 use super::seam::{Seam, Turn, TurnAnswer, TurnKind, Work, boxed};
 use super::stream::track;
 

@@ -1,13 +1,19 @@
-//! The registry over HTTP (W2.3).
+//! The control plane over HTTP (W2.3, W14.6).
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use axum::body::{Body, Bytes};
+use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Request};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use pinned_wire::registry::Secret;
+use sync_wrapper::SyncWrapper;
 
-use super::transport::{ControlAnswer, ControlPlane};
+use super::transport::{ControlAnswer, ControlPlane, DataPlane};
 use crate::error::{BoxError, Error, Result};
 
 /// The longest answer that is read, in bytes: some tens of thousands of duplicates.
@@ -92,4 +98,69 @@ pub(crate) fn client() -> Result<reqwest::Client> {
         .http1_only()
         .build()
         .map_err(|error| Error::config(format!("the HTTP client cannot be set up: {error}")))
+}
+
+/// The way to other instances over HTTP, on the same pool.
+pub(crate) struct HttpDataPlane {
+    client: reqwest::Client,
+    url: String,
+}
+
+impl HttpDataPlane {
+    pub(crate) fn new(client: reqwest::Client, url: &str) -> Self {
+        Self {
+            client,
+            url: url.trim_end_matches('/').to_owned(),
+        }
+    }
+}
+
+impl DataPlane for HttpDataPlane {
+    fn call(
+        &self,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, std::result::Result<Response, BoxError>> {
+        let (head, body) = request.into_parts();
+        let target = head
+            .uri
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        let url = format!("{}{target}", self.url);
+        let mut call = self.client.request(head.method, url).headers(head.headers);
+        if !body.is_end_stream() {
+            call = call.body(reqwest::Body::wrap(Shareable {
+                size: body.size_hint(),
+                body: SyncWrapper::new(body),
+            }));
+        }
+        Box::pin(async move {
+            let answer = call.send().await?;
+            Ok(http::Response::<reqwest::Body>::from(answer).map(Body::new))
+        })
+    }
+}
+
+/// A body that may be shared, because nobody looks at it but its owner.
+struct Shareable {
+    body: SyncWrapper<Body>,
+    /// As it was when nothing had been read: it decides how the body is framed.
+    size: SizeHint,
+}
+
+impl HttpBody for Shareable {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(self.body.get_mut())
+            .poll_frame(cx)
+            .map_err(Into::into)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.size
+    }
 }

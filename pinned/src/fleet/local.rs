@@ -8,14 +8,15 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
-use http::header::HOST;
+use http::header::{HOST, HeaderName};
 use http::{HeaderMap, Request};
 
 use crate::Attestation;
+use crate::api::chain::Origin;
 use crate::api::cluster::{ClusterError, MAX_CALL_DEPTH};
 use crate::api::refusal::internal_error;
 use crate::api::request::RequestBody;
-use crate::api::scope::{Origin, carry, current_depth};
+use crate::api::scope::{carry, current_depth};
 use crate::api::seam::{Seam, boxed};
 use crate::domain::{TaskError, TaskHandle};
 #[cfg(feature = "fleet")]
@@ -92,7 +93,8 @@ impl CallTransport for LocalTransport {
                     .is_some_and(|(host, target)| host.has(&path[target.id.clone()]));
                 if !here {
                     let caller = format!("{}/{}", caller.namespace(), caller.id());
-                    return remote.send(&caller, depth, request).await;
+                    let answer = remote.send(&caller, depth, request).await?;
+                    return Ok(without_private(answer));
                 }
             }
             let Some((host, target)) = found else {
@@ -100,20 +102,23 @@ impl CallTransport for LocalTransport {
             };
             let host: Arc<Host> = Arc::clone(host);
             let request = request.map(RequestBody::Body);
+            // The caller waits for as long as this is held.
+            let (origin, _waiting) = Origin::call(depth);
             let sender = Sender::Inside {
                 attestation: Attestation::Instance {
                     ns: caller.namespace().to_owned(),
                     id: caller.id().to_owned(),
                     depth: u64::from(depth),
                 },
-                origin: Origin::inside(depth),
+                origin,
             };
             let dispatch = async move { host.dispatch(target, request, sender).await };
             if !depth.is_multiple_of(CALLS_PER_STACK) {
-                return Ok(dispatch.await);
+                return Ok(without_private(dispatch.await));
             }
             let task = AbortOnDrop(caller.domain().spawn(carry(dispatch)));
-            Ok(task.await.unwrap_or_else(|_crashed| internal_error()))
+            let answer = task.await.unwrap_or_else(|_crashed| internal_error());
+            Ok(without_private(answer))
         })
     }
 }
@@ -137,13 +142,31 @@ impl Drop for AbortOnDrop {
 
 /// What a caller may not say of itself (W14.4).
 fn drop_private(headers: &mut HeaderMap) {
+    drop_control_planes(headers);
+    headers.remove(HOST);
+}
+
+/// What the one who was called may not say either, as pinboard has it for those elsewhere (P5.5).
+fn without_private(mut answer: Response) -> Response {
+    drop_control_planes(answer.headers_mut());
+    answer
+}
+
+/// Drops what is between workers and the control plane, with either of the signs that some servers take for one another.
+fn drop_control_planes(headers: &mut HeaderMap) {
+    let is_private = |name: &HeaderName| {
+        let rest = name.as_str().strip_prefix("pinboard");
+        rest.is_some_and(|rest| rest.starts_with(['-', '_']))
+    };
+    if !headers.keys().any(is_private) {
+        return;
+    }
     let private: Vec<_> = headers
         .keys()
-        .filter(|name| name.as_str().starts_with("pinboard-"))
+        .filter(|name| is_private(name))
         .cloned()
         .collect();
     for name in private {
         headers.remove(name);
     }
-    headers.remove(HOST);
 }

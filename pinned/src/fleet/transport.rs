@@ -1,8 +1,10 @@
-//! How a worker reaches the registry.
+//! How a worker reaches the control plane: its registry, and through it other workers.
 
+use axum::body::Body;
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::StatusCode;
+use http::{Request, StatusCode};
 
 use crate::error::BoxError;
 
@@ -31,4 +33,17 @@ pub struct ControlAnswer {
     pub retry_after: Option<String>,
     /// The body.
     pub body: Bytes,
+}
+
+/// Carries calls of a worker's instances to the control plane, which takes them to where their targets live.
+///
+/// The seam through which a test stands in for a control plane.
+pub trait DataPlane: Send + Sync + 'static {
+    /// Sends `request`, whose URI is a path and perhaps a query, and gives the answer of whatever status. That of an
+    /// upgrade has what it becomes in its extensions (`hyper::upgrade::OnUpgrade`).
+    ///
+    /// # Errors
+    ///
+    /// No answer came. The call may have run.
+    fn call(&self, request: Request<Body>) -> BoxFuture<'static, Result<Response, BoxError>>;
 }

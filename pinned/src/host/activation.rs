@@ -11,11 +11,12 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::close::{CloseJob, CloseKind};
 use super::record::{Phase, Record, Stage, State};
+use crate::api::chain::{Origin, refuse_wait_for_itself};
 use crate::api::context::Context;
 use crate::api::definition::AnyValue;
 use crate::api::lifespan::SetupError;
 use crate::api::refusal::{Refusal, Unavailable};
-use crate::api::scope::{Held, Origin, Scope, refuse_wait_for_itself};
+use crate::api::scope::{Held, Scope};
 use crate::api::seam::{Seam, TurnKind, boxed};
 use crate::domain::until;
 

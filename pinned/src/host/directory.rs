@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::core::{Host, Service};
 use super::fence::{Fence, Remembered};
 use super::record::{Admission, Record};
+use crate::api::chain::{Origin, chain_hold_of};
 use crate::api::refusal::Refusal;
-use crate::api::scope::chain_hold_of;
 use crate::api::seam::{Begin, Seam, TurnKind};
 
 const SHARDS: usize = 64;
@@ -211,13 +211,14 @@ impl Host {
         mut admitted: Admitted,
         id: &str,
         epoch: Option<u64>,
+        origin: &Origin,
     ) -> Result<Arc<Record>, TurnedAway> {
         loop {
             match admitted {
                 Admitted::Record(record) => return Ok(record),
                 Admitted::TurnedAway(why) => return Err(why),
                 Admitted::AwaitClose(record) => {
-                    record.wait_for_successor().await?;
+                    record.wait_for_successor(origin).await?;
                     admitted = self.admit(id, epoch);
                 }
             }

@@ -19,6 +19,7 @@ use super::metrics::Transport;
 use super::record::Record;
 use super::routes::{Found, Matched};
 use crate::api::call::{Call, Entry};
+use crate::api::chain::Origin;
 use crate::api::handler::HandlerFuture;
 use crate::api::refusal::{Refusal, internal_error, json_response, not_found};
 use crate::api::request::{RequestBody, RequestState};
@@ -143,6 +144,7 @@ impl Host {
                 self.serve(route, Attached::new(record, started), identified)
             }
             Admitted::TurnedAway(why) => {
+                let why = self.name_own_close(why, &id, &origin);
                 Answer::ready(self.turn_away(why, started, Transport::Http))
             }
             closing @ Admitted::AwaitClose(_) => {
@@ -153,7 +155,8 @@ impl Host {
                     origin,
                 };
                 Answer::Waiting(boxed(async move {
-                    match host.after_closes(closing, &id, epoch).await {
+                    let origin = &identified.origin;
+                    match host.after_closes(closing, &id, epoch, origin).await {
                         Ok(record) => {
                             match host.serve(route, Attached::new(record, started), identified) {
                                 Answer::Handler(handler) => handler.await,
@@ -212,13 +215,29 @@ impl Host {
         self: &Arc<Self>,
         id: &str,
         epoch: Option<u64>,
-        transport: Transport,
+        origin: &Origin,
     ) -> Result<Attached, Response> {
         let started = self.env.domain.monotonic();
         let admitted = self.admit(id, epoch);
-        match self.after_closes(admitted, id, epoch).await {
+        match self.after_closes(admitted, id, epoch, origin).await {
             Ok(record) => Ok(Attached::new(record, started)),
-            Err(why) => Err(self.turn_away(why, started, transport)),
+            Err(why) => {
+                let why = self.name_own_close(why, id, origin);
+                Err(self.turn_away(why, started, Transport::WebSocket))
+            }
+        }
+    }
+
+    /// A close refuses the calls of its own teardown like others. Whoever answers them by waiting for the end of the close,
+    /// as pinboard does, would wait for them in turn.
+    fn name_own_close(&self, why: TurnedAway, id: &str, origin: &Origin) -> TurnedAway {
+        if !matches!(why, TurnedAway::Refused(Refusal::Closing)) || !origin.is_called() {
+            return why;
+        }
+        let closing = self.directory.get(id).map(|record| record as Seam);
+        match closing.map(|closing| origin.refuse_wait_for_itself(&closing)) {
+            Some(Err(chain)) => chain.into(),
+            _ => why,
         }
     }
 

@@ -7,6 +7,7 @@ use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::Request;
 
+use crate::api::chain::OpenCalls;
 use crate::api::cluster::ClusterError;
 use crate::api::seam::Seam;
 use crate::api::state::SharedState;
@@ -54,6 +55,8 @@ pub(crate) struct WorkerEnv {
     /// What is behind it, to be opened at the start.
     pub(crate) store: Option<Arc<dyn StateStore>>,
     pub(crate) transport: OnceLock<Arc<dyn CallTransport>>,
+    /// Those of its calls that other workers work on.
+    pub(crate) calls: Arc<OpenCalls>,
 }
 
 impl WorkerEnv {

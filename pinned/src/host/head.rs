@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use http::{HeaderMap, Request};
+use pinned_wire::attestation::Claims;
 
 use super::core::Host;
 use crate::Attestation;
+use crate::api::chain::Origin;
 use crate::api::headers::find;
 use crate::api::refusal::Refusal;
 use crate::api::request::RequestBody;
-use crate::api::scope::Origin;
 
 /// Where in a request's path the id and what follows it stand.
 #[derive(Clone, Debug)]
@@ -50,23 +51,27 @@ impl Host {
                 origin,
             } => Ok((attestation, origin)),
             Sender::Outside => {
-                let verified = self.verify(headers);
-                if verified.is_none() && self.env.is_placed() {
-                    return Err(Refusal::Unattested);
-                }
-                let attestation = verified.unwrap_or(Attestation::Anonymous);
-                let depth = match &attestation {
-                    Attestation::Instance { depth, .. } => {
-                        u32::try_from(*depth).unwrap_or(u32::MAX)
+                let Some(mut claims) = self.verify(headers) else {
+                    if self.env.is_placed() {
+                        return Err(Refusal::Unattested);
                     }
-                    _ => 0,
+                    return Ok((Attestation::Anonymous, Origin::default()));
                 };
-                Ok((attestation, Origin::outside(depth)))
+                let chain = claims.chain.take().unwrap_or_default();
+                let attestation = Attestation::from(claims);
+                let origin = match &attestation {
+                    Attestation::Instance { depth, .. } => {
+                        let depth = u32::try_from(*depth).unwrap_or(u32::MAX);
+                        Origin::outside(depth, &chain, &self.env.calls)
+                    }
+                    _ => Origin::default(),
+                };
+                Ok((attestation, origin))
             }
         }
     }
 
-    fn verify(&self, headers: &HeaderMap) -> Option<Attestation> {
+    fn verify(&self, headers: &HeaderMap) -> Option<Claims> {
         let token = find(headers, &pinned_wire::headers::ATTESTATION)?
             .to_str()
             .ok()?;
@@ -75,11 +80,10 @@ impl Host {
             .placements
             .as_ref()
             .and_then(|placements| placements.session_audience());
-        let claims = match &session {
+        match &session {
             Some(session) => self.env.verify(&[session, &self.audience], token),
             None => self.env.verify(&[&self.audience], token),
-        };
-        claims.map(Attestation::from)
+        }
     }
 }
 

@@ -19,9 +19,9 @@ use super::fence::Fence;
 use super::timers::TimerKey;
 use super::turns::Turns;
 use super::wind_down::{OwnSources, View};
+use crate::api::chain::Origin;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::Refusal;
-use crate::api::scope::refuse_wait_for_itself;
 use crate::api::seam::{OpenStream, Seam};
 use crate::domain::until;
 use crate::durability::{EffectLog, LogOwner};
@@ -95,6 +95,8 @@ pub(super) struct State {
     pub(super) attached: u32,
     pub(super) tasks: u32,
     pub(super) sockets: u32,
+    /// Sockets that the instance has opened itself; they keep it from nothing but the end of its close.
+    pub(super) outgoing: u32,
     pub(super) last_activity: Instant,
     /// `on_idle` has been told of this idle spell (H8.5).
     pub(super) idle_told: bool,
@@ -166,6 +168,7 @@ impl Record {
                 late_tasks: 0,
                 flushers: 0,
                 sockets: 0,
+                outgoing: 0,
                 streams: BTreeMap::new(),
                 next_stream: 0,
                 turns: Turns::default(),
@@ -296,8 +299,11 @@ impl Record {
 
     /// Waits for the end of a close, unless it turns out to hand the placement back (H3.9), or its own teardown is what
     /// waits.
-    pub(super) async fn wait_for_successor(self: Arc<Self>) -> Result<(), Refusal> {
-        refuse_wait_for_itself(&(Arc::clone(&self) as Seam))?;
+    pub(super) async fn wait_for_successor(
+        self: Arc<Self>,
+        origin: &Origin,
+    ) -> Result<(), Refusal> {
+        origin.refuse_wait_for_itself(&(Arc::clone(&self) as Seam))?;
         let placed = self.host.env.is_placed();
         let mut refused = false;
         self.wait_until(|record| match &record.lock().phase {
@@ -347,7 +353,7 @@ impl State {
 
     /// Whether anything at all runs; streams aside, which end without anybody's help.
     pub(super) fn has_work(&self) -> bool {
-        self.is_working() || self.late_tasks > 0 || self.sockets > 0
+        self.is_working() || self.late_tasks > 0 || self.sockets > 0 || self.outgoing > 0
     }
 
     fn connections(&self) -> u32 {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::core::Host;
 use super::directory::TurnedAway;
 use crate::api::call::Entry;
+use crate::api::chain::Origin;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::api::seam::{InstanceSeam, Seam};
 
@@ -15,7 +16,10 @@ impl Host {
             return Err(Refusal::InvalidId(reason).into());
         }
         let admitted = self.admit(id, None);
-        match self.after_closes(admitted, id, None).await {
+        match self
+            .after_closes(admitted, id, None, &Origin::inside())
+            .await
+        {
             Ok(record) => Ok(record as Seam),
             Err(TurnedAway::Refused(refusal)) => Err(refusal.into()),
             Err(TurnedAway::Stopped) => Err(Refusal::NotServing.into()),

@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use super::close::CloseKind;
 use super::metrics::Transport;
 use super::record::{Phase, Record, Stage};
+use crate::api::chain::ChainHold;
 use crate::api::cluster::ClusterError;
 use crate::api::lease::LeaseHooks;
 use crate::api::refusal::{Refusal, Unavailable};
-use crate::api::scope::ChainHold;
 use crate::api::seam::{
     Begin, InstanceSeam, OpenStream, Turn, TurnAnswer, TurnKind, Work, WorkClass, boxed,
 };
@@ -27,6 +27,7 @@ use crate::domain::Domain;
 use crate::durability::{Frontier, NoStateStore};
 use crate::lease::Lease;
 use crate::tray::trays::Trays;
+use crate::ws::Afterlife;
 
 impl InstanceSeam for Record {
     fn id(&self) -> &str {
@@ -136,6 +137,16 @@ impl InstanceSeam for Record {
         }
     }
 
+    fn look_after(self: Arc<Self>, socket: Afterlife) {
+        let outgoing = Outgoing::new(Arc::clone(&self));
+        let domain = self.host.env.domain.clone();
+        domain.spawn(async move {
+            let record = &outgoing.record;
+            let cut_off = record.wait_until(|record| record.stage() == Stage::CutAll);
+            socket.run(cut_off).await;
+        });
+    }
+
     fn begin(&self, class: WorkClass, turn: Option<(TurnKind, ChainHold)>) -> Begin {
         self.begin_work(class, turn)
     }
@@ -228,6 +239,25 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.record.task_ended(self.cut);
+    }
+}
+
+/// A socket that the instance has opened, until its goodbye.
+struct Outgoing {
+    record: Arc<Record>,
+}
+
+impl Outgoing {
+    fn new(record: Arc<Record>) -> Self {
+        record.lock().outgoing += 1;
+        Self { record }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.record.lock().outgoing -= 1;
+        self.record.changed.notify_waiters();
     }
 }
 

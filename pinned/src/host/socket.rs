@@ -15,11 +15,12 @@ use super::metrics::Transport;
 use super::record::{Record, Stage};
 use crate::api::auth::{AuthRejected, Connection, Denied};
 use crate::api::call::Call;
+use crate::api::chain::Origin;
 use crate::api::context::Context;
 use crate::api::refusal::empty_response;
 use crate::api::request::{RequestBody, RequestState};
 use crate::api::route::Route;
-use crate::api::scope::{Origin, Scope};
+use crate::api::scope::Scope;
 use crate::api::seam::Seam;
 use crate::api::socket::{FailureHooks, Session};
 use crate::ws::{SocketControl, close_code};
@@ -44,7 +45,7 @@ impl Host {
             Ok(opened) => opened,
             Err(response) => return response,
         };
-        let attached = match self.attach(id, epoch, Transport::WebSocket).await {
+        let attached = match self.attach(id, epoch, &origin).await {
             Ok(attached) => attached,
             Err(response) => return response,
         };

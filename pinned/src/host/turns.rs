@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use tokio::sync::oneshot;
 
+use crate::api::chain::ChainHold;
 use crate::api::definition::AnyValue;
 use crate::api::refusal::Refusal;
-use crate::api::scope::ChainHold;
 use crate::api::seam::{Turn, TurnAnswer, TurnKind};
 
 /// Who holds the turns of one instance, and who waits. Stands behind the record's lock.

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::close::CloseKind;
 use super::record::{Phase, Record, Stage, State};
+use crate::api::chain::ChainHold;
 use crate::api::refusal::Refusal;
-use crate::api::scope::ChainHold;
 use crate::api::seam::{Begin, OpenStream, Turn, TurnAnswer, TurnKind, Work, WorkClass};
 
 impl Record {

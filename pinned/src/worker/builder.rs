@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use super::environment::Environment;
 use super::fleet::Fleet;
 use super::{PinnedWorker, Settings, WorkerCore, nothing_hosted, process::Process, store};
+use crate::api::chain::OpenCalls;
 use crate::api::definition::{Blueprint, PinnedApi};
 use crate::api::state::SharedState;
 use crate::domain::Domain;
@@ -19,8 +20,13 @@ use crate::error::{Error, Result};
 use crate::fleet::local::LocalTransport;
 #[cfg(feature = "fleet")]
 use crate::fleet::{
-    self, placements::FleetPlacements, registration::Registration, remote::Remote,
-    settings::FleetSettings, transport::ControlPlane,
+    self,
+    http::HttpDataPlane,
+    placements::FleetPlacements,
+    registration::Registration,
+    remote::Remote,
+    settings::FleetSettings,
+    transport::{ControlPlane, DataPlane},
 };
 use crate::host::core::Host;
 use crate::host::env::{Placements, WorkerEnv};
@@ -58,6 +64,8 @@ pub struct WorkerBuilder {
     fleet: FleetSettings,
     #[cfg(feature = "fleet")]
     control_plane: Option<Arc<dyn ControlPlane>>,
+    #[cfg(feature = "fleet")]
+    data_plane: Option<Arc<dyn DataPlane>>,
     domain: Option<Domain>,
     shared: SharedState,
     extra: Option<axum::Router>,
@@ -84,6 +92,8 @@ impl WorkerBuilder {
             fleet: FleetSettings::default(),
             #[cfg(feature = "fleet")]
             control_plane: None,
+            #[cfg(feature = "fleet")]
+            data_plane: None,
             domain: None,
             shared: SharedState::default(),
             extra: None,
@@ -203,6 +213,14 @@ impl WorkerBuilder {
     #[doc(hidden)]
     pub fn control_plane(mut self, plane: Arc<dyn ControlPlane>) -> Self {
         self.control_plane = Some(plane);
+        self
+    }
+
+    /// Reaches instances of other workers by other ways than HTTP: for tests that stand in for the control plane.
+    #[cfg(feature = "fleet")]
+    #[doc(hidden)]
+    pub fn data_plane(mut self, plane: Arc<dyn DataPlane>) -> Self {
+        self.data_plane = Some(plane);
         self
     }
 
@@ -363,6 +381,7 @@ impl WorkerBuilder {
         }
         let env = Arc::new(WorkerEnv {
             secret,
+            calls: Arc::new(OpenCalls::new(&domain)),
             domain,
             lease,
             shared: self.shared,
@@ -378,15 +397,16 @@ impl WorkerBuilder {
         let fleet = Fleet::default();
         let transport = LocalTransport::new(&hosts);
         #[cfg(feature = "fleet")]
-        let transport = transport.with_remote(match (&self.fleet.url, &registration, client) {
-            (Some(url), Some(registration), Some(client)) => Some(Remote::new(
-                client,
-                url,
-                hostname.as_deref(),
-                Arc::clone(registration),
-            )),
-            _ => None,
+        let data_plane = self.data_plane.or_else(|| {
+            let plane = HttpDataPlane::new(client?, self.fleet.url.as_deref()?);
+            Some(Arc::new(plane))
         });
+        #[cfg(feature = "fleet")]
+        let transport =
+            transport.with_remote(data_plane.zip(registration).map(|(plane, registration)| {
+                let calls = Arc::clone(&env.calls);
+                Remote::new(plane, hostname.as_deref(), registration, calls)
+            }));
         // Nothing else has seen this environment yet.
         let _ = env.transport.set(Arc::new(transport));
         Ok(PinnedWorker {

@@ -2,7 +2,10 @@
 
 use std::{error::Error, io};
 
-use tungstenite::error::{CapacityError, Error as WireError, ProtocolError};
+use tungstenite::{
+    error::{CapacityError, Error as WireError, ProtocolError},
+    protocol::Role,
+};
 
 /// Why an operation on a socket failed. None of these is worth trying again on the same socket, except
 /// [`TooLarge`](Self::TooLarge) from a send.
@@ -14,6 +17,10 @@ pub enum SocketError {
     /// Let it escape from the handler: the host takes it as a quiet end.
     #[error("the client has left the socket")]
     ClientLeft,
+    /// The other end closed a socket that this instance had opened ([`Cluster::websocket`](crate::Cluster::websocket)), lost
+    /// its connection, or has not been heard for too long.
+    #[error("the other end has left the socket")]
+    ServerLeft,
     /// The host ended the socket, for example because the instance is closing.
     #[error("the host has ended the socket")]
     EndedByHost,
@@ -31,8 +38,8 @@ pub enum SocketError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The client broke the protocol; the socket has been closed with 1002, or 1007 for text that is not UTF-8.
-    #[error("the client broke the WebSocket protocol")]
+    /// The other end broke the protocol; the socket has been closed with 1002, or 1007 for text that is not UTF-8.
+    #[error("the other end broke the WebSocket protocol")]
     Protocol(#[source] Box<dyn Error + Send + Sync>),
     /// The connection failed in another way.
     #[error("the connection of the socket failed")]
@@ -59,14 +66,23 @@ impl SocketError {
     }
 }
 
-impl From<WireError> for SocketError {
-    fn from(error: WireError) -> Self {
+impl SocketError {
+    /// The peer of the end that plays `role` is gone.
+    pub(super) fn left(role: Role) -> Self {
+        match role {
+            Role::Server => Self::ClientLeft,
+            Role::Client => Self::ServerLeft,
+        }
+    }
+
+    /// What an error of the protocol's state machine means to the end that plays `role`.
+    pub(super) fn of(role: Role, error: WireError) -> Self {
         match error {
-            WireError::Io(error) if means_gone(&error) => Self::ClientLeft,
+            WireError::Io(error) if means_gone(&error) => Self::left(role),
             WireError::Io(error) => Self::Io(error),
             WireError::Protocol(ProtocolError::ResetWithoutClosingHandshake)
             | WireError::ConnectionClosed
-            | WireError::AlreadyClosed => Self::ClientLeft,
+            | WireError::AlreadyClosed => Self::left(role),
             WireError::Capacity(CapacityError::MessageTooLong { size, max_size }) => {
                 Self::TooLarge {
                     size,

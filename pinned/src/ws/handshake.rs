@@ -13,11 +13,11 @@ use hyper::ext::Protocol;
 use tungstenite::handshake::derive_accept_key;
 
 /// The only version of the protocol that there is.
-const VERSION: HeaderValue = HeaderValue::from_static("13");
+pub(super) const VERSION: HeaderValue = HeaderValue::from_static("13");
 
-const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
+pub(super) const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
-const UPGRADE: HeaderValue = HeaderValue::from_static("upgrade");
+pub(super) const UPGRADE: HeaderValue = HeaderValue::from_static("upgrade");
 
 /// A request that asks for a socket and may have one.
 #[derive(Debug)]
@@ -106,12 +106,12 @@ fn tokens(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
         .filter(|token| !token.is_empty())
 }
 
-fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+pub(super) fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     tokens(headers, name).any(|found| found.eq_ignore_ascii_case(token))
 }
 
 /// The value of a header that stands in the request exactly once.
-fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+pub(super) fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
     let mut lines = headers.get_all(name).into_iter();
     lines.next().filter(|_| lines.next().is_none())
 }

@@ -30,9 +30,9 @@ pub(super) struct Limits {
 
 /// When a silent peer is asked for a sign of life, and when it is given up.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KeepAlive {
-    pub(super) interval: Duration,
-    pub(super) timeout: Duration,
+pub(crate) struct KeepAlive {
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
 }
 
 /// What a look for the next message found.
@@ -65,6 +65,7 @@ enum Reading {
 /// One open socket.
 pub(super) struct Link {
     socket: WebSocket<Io>,
+    role: Role,
     closed_by: Option<Side>,
     reading: Reading,
     /// Frames are queued that the connection has not taken. No message is queued behind them, so the queue holds one
@@ -75,13 +76,15 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(io: Io, limits: Limits, now: Instant) -> Self {
+    /// The end of a conversation over `io` that plays `role`.
+    pub(super) fn new(io: Io, role: Role, limits: Limits, now: Instant) -> Self {
         // No write buffer: each message is one write, and what the connection does not take is waited for.
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER)
             .write_buffer_size(0);
         let mut link = Self {
-            socket: WebSocket::from_raw_socket(io, Role::Server, Some(config)),
+            socket: WebSocket::from_raw_socket(io, role, Some(config)),
+            role,
             closed_by: None,
             reading: Reading::Open,
             unsent: false,
@@ -121,6 +124,7 @@ impl Link {
                         self.closed_by.get_or_insert(Side::Peer);
                         // The answer need not wait for the handler's next move.
                         let _ = self.poll_flush();
+                        self.heard_close();
                     }
                     if let Some(message) = Message::from_wire(message) {
                         return Step::Item(Ok(message));
@@ -151,7 +155,7 @@ impl Link {
             if given_up_at.is_some_and(|at| at <= now) {
                 self.reading = Reading::Done;
                 self.closed_by.get_or_insert(Side::Peer);
-                return Step::Item(Err(SocketError::ClientLeft));
+                return Step::Item(Err(SocketError::left(self.role)));
             }
             return Step::Wait(given_up_at);
         }
@@ -169,13 +173,21 @@ impl Link {
         Step::Wait(now.checked_add(keep_alive.timeout))
     }
 
+    /// Nothing follows a close frame. A client would otherwise look out for the end of the connection, which is the server's
+    /// to bring about, and late where its handler takes its time.
+    fn heard_close(&mut self) {
+        if self.role == Role::Client {
+            self.reading = Reading::Done;
+        }
+    }
+
     /// Ends reading after `error`, telling the peer where it is at fault.
     fn fail(&mut self, error: WireError) -> SocketError {
         let code = match error {
             WireError::Utf8(_) => close_code::INVALID_PAYLOAD,
             _ => close_code::PROTOCOL_ERROR,
         };
-        let error = SocketError::from(error);
+        let error = SocketError::of(self.role, error);
         match &error {
             SocketError::Protocol(_) => self.break_off(code, ""),
             SocketError::TooLarge { .. } => {
@@ -211,7 +223,7 @@ impl Link {
     /// Queues `message` and writes as much as the connection takes.
     pub(super) fn queue(&mut self, message: WireMessage) -> Result<(), SocketError> {
         match self.closed_by {
-            Some(Side::Peer) => return Err(SocketError::ClientLeft),
+            Some(Side::Peer) => return Err(SocketError::left(self.role)),
             Some(Side::Us) => return Err(SocketError::Closed),
             None if message.is_close() => self.closed_by = Some(Side::Us),
             None => {}
@@ -225,7 +237,7 @@ impl Link {
                 self.unsent = true;
                 Ok(())
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(SocketError::of(self.role, error)),
         }
     }
 
@@ -241,7 +253,7 @@ impl Link {
                 self.unsent = true;
                 Poll::Pending
             }
-            Err(error) => Poll::Ready(Err(error.into())),
+            Err(error) => Poll::Ready(Err(SocketError::of(self.role, error))),
         }
     }
 
@@ -258,6 +270,7 @@ impl Link {
         }
         while self.reading == Reading::Open {
             match self.socket.read() {
+                Ok(message) if message.is_close() => self.heard_close(),
                 Ok(_) => {}
                 Err(error) if would_block(&error) => return Poll::Pending,
                 Err(_) => self.reading = Reading::Done,

@@ -17,6 +17,8 @@
 //! }
 //! ```
 
+mod afterlife;
+mod client;
 mod control;
 mod error;
 mod handshake;
@@ -40,4 +42,9 @@ pub use upgrade::{
     WebSocketUpgrade,
 };
 
-pub(crate) use self::{control::SocketControl, handshake::is_upgrade};
+pub(crate) use self::{
+    afterlife::Afterlife,
+    client::{ClientHandshake, ClientOptions, NoSocket},
+    control::SocketControl,
+    handshake::is_upgrade,
+};

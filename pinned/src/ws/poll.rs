@@ -126,7 +126,9 @@ impl Sink<Message> for WebSocketSender {
             let _ = self.slot.queue(Message::Close(None));
         }
         match ready!(self.as_mut().poll_flush(cx)) {
-            Err(SocketError::ClientLeft | SocketError::EndedByHost) => Poll::Ready(Ok(())),
+            Err(SocketError::ClientLeft | SocketError::ServerLeft | SocketError::EndedByHost) => {
+                Poll::Ready(Ok(()))
+            }
             result => Poll::Ready(result),
         }
     }

@@ -12,9 +12,12 @@ use futures_util::future::{Either, pending};
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tungstenite::protocol::Role;
 
 use super::{
-    CloseFrame, Message, SocketError, close_code,
+    CloseFrame, Message, SocketError,
+    afterlife::Afterlife,
+    close_code,
     handshake::Handshake,
     link::{KeepAlive, Limits, Link, Step},
     transport::{Io, Transport},
@@ -35,6 +38,8 @@ pub(super) struct Slot {
     wakes: Arc<Wakes>,
     /// The waker over `wakes`, made once.
     waker: Waker,
+    /// Which end of the conversation this is.
+    role: Role,
     /// The subprotocols that the client offers.
     offered: Vec<String>,
     /// The subprotocol in use, known from the moment of acceptance.
@@ -46,6 +51,8 @@ struct Inner {
     state: State,
     /// Whether the opening answer went out, however the socket ended then.
     accepted: bool,
+    /// Who says goodbye for an end that is dropped in the middle of the conversation; nobody where a host looks after it.
+    heir: Option<oneshot::Sender<Box<Link>>>,
 }
 
 enum State {
@@ -70,7 +77,7 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     ByHost,
-    ClientLeft,
+    PeerLeft,
     Refused,
 }
 
@@ -92,6 +99,7 @@ impl Slot {
             domain,
             waker: Waker::from(wakes.clone()),
             wakes,
+            role: Role::Server,
             offered: mem::take(&mut handshake.offered),
             selected: OnceLock::new(),
             inner: Mutex::new(Inner {
@@ -101,8 +109,41 @@ impl Slot {
                     transport,
                 },
                 accepted: false,
+                heir: None,
             }),
         }
+    }
+
+    /// The client's end over `transport`, of a request that has been answered with the upgrade and `protocol`.
+    pub(super) fn client(
+        domain: Domain,
+        transport: Transport,
+        limits: Limits,
+        protocol: Option<String>,
+    ) -> (Arc<Self>, Afterlife) {
+        let wakes = Arc::new(Wakes::default());
+        let (heir, dropped) = oneshot::channel();
+        let slot = Arc::new(Self {
+            waker: Waker::from(wakes.clone()),
+            wakes: wakes.clone(),
+            domain: domain.clone(),
+            role: Role::Client,
+            offered: Vec::new(),
+            selected: protocol.map(OnceLock::from).unwrap_or_default(),
+            inner: Mutex::new(Inner {
+                state: State::Upgrading { transport, limits },
+                accepted: true,
+                heir: Some(heir),
+            }),
+        });
+        let afterlife = Afterlife::new(&slot, domain, wakes, dropped);
+        (slot, afterlife)
+    }
+
+    /// Waits for the connection of a socket that was granted.
+    pub(super) async fn opened(&self) -> Result<(), SocketError> {
+        self.until_ready(|inner, cx| Poll::Ready(ready!(inner.poll_open(self, cx)).map(drop)))
+            .await
     }
 
     pub(super) fn offered(&self) -> &[String] {
@@ -136,7 +177,7 @@ impl Slot {
     ) -> Result<(), SocketError> {
         self.answer_with_accept(protocol, limits)?;
         self.until_ready(|inner, cx| {
-            let link = ready!(inner.poll_open(&self.domain, cx))?;
+            let link = ready!(inner.poll_open(self, cx))?;
             link.set_limits(limits);
             Poll::Ready(Ok(()))
         })
@@ -156,7 +197,7 @@ impl Slot {
             answer,
             handshake,
             transport,
-        } = inner.end(Ended::ClientLeft)
+        } = inner.end(Ended::PeerLeft)
         else {
             return Ok(());
         };
@@ -221,14 +262,14 @@ impl Slot {
     pub(super) fn step(&self, keep_alive: KeepAlive) -> Step {
         let mut inner = self.inner.lock();
         let mut cx = Context::from_waker(&self.waker);
-        let step = match inner.poll_open(&self.domain, &mut cx) {
+        let step = match inner.poll_open(self, &mut cx) {
             Poll::Ready(Ok(link)) => link.step(keep_alive, || self.domain.monotonic()),
-            Poll::Ready(Err(_)) => inner.tell_end(),
+            Poll::Ready(Err(_)) => inner.tell_end(self.role),
             Poll::Pending => Step::Wait(None),
         };
-        if let Step::Item(Err(SocketError::ClientLeft)) = step {
+        if let Step::Item(Err(SocketError::ClientLeft | SocketError::ServerLeft)) = step {
             inner.state = State::Ended {
-                why: Ended::ClientLeft,
+                why: Ended::PeerLeft,
                 told: true,
             };
             // Senders may be waiting for the peer to take what it never will.
@@ -242,7 +283,7 @@ impl Slot {
     pub(super) async fn send(&self, message: Message) -> Result<(), SocketError> {
         let mut message = Some(message.into_wire()?);
         self.until_ready(|inner, cx| {
-            let link = ready!(inner.poll_open(&self.domain, cx))?;
+            let link = ready!(inner.poll_open(self, cx))?;
             link.poll_send(&mut message)
         })
         .await
@@ -254,7 +295,7 @@ impl Slot {
         let mut inner = self.inner.lock();
         match &mut inner.state {
             State::Open(link) => link.queue(message),
-            State::Ended { why, .. } => Err(why.error()),
+            State::Ended { why, .. } => Err(why.error(self.role)),
             State::Pending { .. } | State::Upgrading { .. } => Err(SocketError::NotAccepted),
         }
     }
@@ -263,12 +304,12 @@ impl Slot {
     pub(super) fn poll_flush(&self) -> Poll<Result<(), SocketError>> {
         self.inner
             .lock()
-            .poll_flush(&self.domain, &mut Context::from_waker(&self.waker))
+            .poll_flush(self, &mut Context::from_waker(&self.waker))
     }
 
     /// Waits until all that is queued has been taken.
     pub(super) async fn flush(&self) -> Result<(), SocketError> {
-        self.until_ready(|inner, cx| inner.poll_flush(&self.domain, cx))
+        self.until_ready(|inner, cx| inner.poll_flush(self, cx))
             .await
     }
 
@@ -279,7 +320,12 @@ impl Slot {
         }
         match self.send(Message::Close(frame)).await {
             // Another task was first.
-            Err(SocketError::Closed | SocketError::EndedByHost | SocketError::ClientLeft) => Ok(()),
+            Err(
+                SocketError::Closed
+                | SocketError::EndedByHost
+                | SocketError::ClientLeft
+                | SocketError::ServerLeft,
+            ) => Ok(()),
             result => result,
         }
     }
@@ -326,7 +372,7 @@ impl Slot {
     }
 
     fn link(&self, io: Io, limits: Limits) -> Box<Link> {
-        Box::new(Link::new(io, limits, self.domain.monotonic()))
+        Box::new(Link::new(io, self.role, limits, self.domain.monotonic()))
     }
 
     /// Runs `future` within the time that the host gives a peer.
@@ -353,12 +399,17 @@ impl Slot {
 impl Drop for Slot {
     /// The last resort, when neither a handler nor a host is left to end the socket.
     fn drop(&mut self) {
-        match self.inner.get_mut().end(Ended::ByHost) {
+        let inner = self.inner.get_mut();
+        match inner.end(Ended::ByHost) {
             State::Pending { answer, .. } => {
                 let _ = answer.send(forbidden());
             }
             State::Open(mut link) => {
                 link.start_close(Some(CloseFrame::new(close_code::GOING_AWAY, "")));
+                if let Some(heir) = inner.heir.take() {
+                    // Of no use to one that is gone with its runtime.
+                    let _ = heir.send(link);
+                }
             }
             State::Upgrading { .. } | State::Ended { .. } => {}
         }
@@ -376,39 +427,35 @@ impl Inner {
     /// Ready with the open socket, waiting for the connection if that is on its way.
     fn poll_open(
         &mut self,
-        domain: &Domain,
+        slot: &Slot,
         cx: &mut Context<'_>,
     ) -> Poll<Result<&mut Link, SocketError>> {
         if let State::Upgrading { transport, limits } = &mut self.state {
             self.state = match ready!(transport.poll_take(cx)) {
-                Some(io) => State::Open(Box::new(Link::new(io, *limits, domain.monotonic()))),
+                Some(io) => State::Open(slot.link(io, *limits)),
                 None => State::Ended {
-                    why: Ended::ClientLeft,
+                    why: Ended::PeerLeft,
                     told: false,
                 },
             };
         }
         Poll::Ready(match &mut self.state {
             State::Open(link) => Ok(link),
-            State::Ended { why, .. } => Err(why.error()),
+            State::Ended { why, .. } => Err(why.error(slot.role)),
             State::Pending { .. } | State::Upgrading { .. } => Err(SocketError::NotAccepted),
         })
     }
 
-    fn poll_flush(
-        &mut self,
-        domain: &Domain,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), SocketError>> {
-        ready!(self.poll_open(domain, cx))?.poll_flush()
+    fn poll_flush(&mut self, slot: &Slot, cx: &mut Context<'_>) -> Poll<Result<(), SocketError>> {
+        ready!(self.poll_open(slot, cx))?.poll_flush()
     }
 
     /// The error that ended the socket, told to the reader once: one that goes on after errors must come to an end.
-    fn tell_end(&mut self) -> Step {
+    fn tell_end(&mut self, role: Role) -> Step {
         match &mut self.state {
             State::Ended { why, told } if !*told => {
                 *told = true;
-                Step::Item(Err(why.error()))
+                Step::Item(Err(why.error(role)))
             }
             _ => Step::End,
         }
@@ -418,10 +465,10 @@ impl Inner {
 // ===== impl Ended =====
 
 impl Ended {
-    fn error(self) -> SocketError {
+    fn error(self, role: Role) -> SocketError {
         match self {
             Self::ByHost | Self::Refused => SocketError::EndedByHost,
-            Self::ClientLeft => SocketError::ClientLeft,
+            Self::PeerLeft => SocketError::left(role),
         }
     }
 }

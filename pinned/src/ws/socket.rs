@@ -9,7 +9,9 @@ use super::{
     slot::Slot,
 };
 
-/// An open WebSocket.
+/// An open WebSocket: a handler's, or one that an instance has opened to another
+/// ([`Cluster::websocket`](crate::Cluster::websocket)). What is said here of the client is there the target, whose leaving
+/// is [`SocketError::ServerLeft`].
 ///
 /// It is a [`Stream`](futures_core::Stream) and a [`Sink`](futures_sink::Sink) of messages as well. Pings that arrive
 /// are answered while something waits on the socket. When its handler returns, the host closes it with 1000 unless it

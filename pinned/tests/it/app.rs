@@ -66,6 +66,11 @@ impl App {
         }
     }
 
+    /// What answers its requests.
+    pub(crate) fn router(&self) -> axum::Router {
+        self.router.clone()
+    }
+
     pub(crate) fn get(&self, path: &str) -> Call {
         self.request(Method::GET, path)
     }

@@ -204,6 +204,7 @@ async fn an_instance_that_calls_is_named_to_the_one_it_calls() {
             "pinboard-session",
             "pinboard-session-secret",
             "pinboard-subrequest-depth",
+            "pinboard-chain",
         ] {
             assert_eq!(head.header(own), None);
         }
@@ -289,6 +290,73 @@ async fn a_call_that_cannot_be_what_it_says_is_refused() {
         None,
         "nobody was placed by being named"
     );
+}
+
+#[tokio::test]
+async fn the_chain_of_a_call_is_vouched_for_and_that_of_a_stranger_is_dropped() {
+    // P5.5, P5.8; W14.3: "the chain travels in the attestation as a claim that others ignore"
+    let rig = passport().await;
+    let worker = rig.worker("a").await;
+    rig.place("caller").await;
+    let lines = call(
+        worker.session.as_str(),
+        &worker.secret,
+        "/rooms/caller",
+        "2",
+    );
+    let chain = "pinboard-chain: /rooms/first exclusive > /rooms/caller shared 0f.1\r\n";
+    let head = forwarded(&rig, &worker, "/rooms/alice", &(lines.clone() + chain)).await;
+    let claims = worker.claims(&head).expect("attested");
+    assert_eq!(
+        claims.chain.as_deref(),
+        Some(
+            &[
+                "/rooms/first exclusive".to_owned(),
+                "/rooms/caller shared 0f.1".to_owned()
+            ][..]
+        )
+    );
+    assert_eq!(claims.caller.as_deref(), Some("/rooms/caller"));
+    assert_eq!(head.header("pinboard-chain"), None);
+    // A worker of another edition tells none.
+    let head = forwarded(&rig, &worker, "/rooms/alice", &lines).await;
+    assert_eq!(worker.claims(&head).expect("attested").chain, None);
+    // From outside it counts for nothing, and the token that is the same for everybody stays so.
+    for who in ["", "Authorization: Bearer alice-token\r\n"] {
+        let head = forwarded(&rig, &worker, "/rooms/alice", &(who.to_owned() + chain)).await;
+        assert_eq!(worker.claims(&head).expect("attested").chain, None);
+        assert_eq!(head.header("pinboard-chain"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_chain_that_cannot_be_one_is_refused() {
+    // P5.8
+    let rig = passport().await;
+    let worker = rig.worker("a").await;
+    rig.place("caller").await;
+    let lines = call(
+        worker.session.as_str(),
+        &worker.secret,
+        "/rooms/caller",
+        "2",
+    );
+    let long = vec!["/rooms/x shared"; 51].join(" > ");
+    let wide = format!("/{}/x shared", "n".repeat(17 << 10));
+    for chain in [
+        "",
+        "/rooms/x",
+        "/rooms/x mine",
+        "/rooms/x shared, /rooms/y shared",
+        "/rooms/x shared\r\npinboard-chain: /rooms/y shared",
+        &long,
+        &wide,
+    ] {
+        let lines = format!("{lines}pinboard-chain: {chain}\r\n");
+        let (status, body) = refused(&rig, &worker, "/rooms/alice", &lines).await;
+        assert_eq!(status, 403, "{chain}");
+        assert!(says(&body, "malformed call chain"), "{chain}: {body}");
+    }
 }
 
 #[tokio::test]

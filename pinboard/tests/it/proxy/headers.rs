@@ -32,7 +32,8 @@ async fn headers_of_one_connection_end_here() {
          X-Secret: 1\r\nx-kept: 2\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nTE: gzip\r\nUpgrade: foo\r\n\
          Proxy-Authorization: Basic x\r\nX-Forwarded-For: 9.9.9.9\r\n\
          pinboard-attestation: forged\r\npinboard-epoch: 7\r\nPinboard-Caller: eve\r\npinboard_epoch: 8\r\n\
-         pinboard-from: /rooms/eve\r\npinboard-subrequest-depth: 3\r\n",
+         pinboard-from: /rooms/eve\r\npinboard-subrequest-depth: 3\r\n\
+         pinboard-chain: /rooms/alice exclusive 0f.1\r\n",
     )
     .await;
     for gone in [
@@ -47,6 +48,7 @@ async fn headers_of_one_connection_end_here() {
         "pinboard_epoch",
         "pinboard-from",
         "pinboard-subrequest-depth",
+        "pinboard-chain",
     ] {
         assert_eq!(
             head.headers(gone),

@@ -18,7 +18,7 @@ use pinboard::store::*;
 use pinboard::upstream::{Fetch, FetchError, Fetched, Fetcher};
 use pinboard::workers::Workers;
 use pinned_domain::{Domain, TaskHandle};
-use pinned_wire::attestation::{Caller, verify};
+use pinned_wire::attestation::{Caller, Claims, verify};
 use pinned_wire::registry::{Secret, Takeover};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -313,9 +313,14 @@ impl Worker {
 
     /// Whom a request is attested as, by the worker's own secret and for its own session.
     pub(crate) fn caller(&self, head: &Head) -> Option<Caller> {
+        self.claims(head).map(Caller::from)
+    }
+
+    /// All that the attestation says.
+    pub(crate) fn claims(&self, head: &Head) -> Option<Claims> {
         let token = head.header("pinboard-attestation")?;
         let now = Domain::real().now();
-        verify(&self.secret, &[self.session.as_str()], now, token).map(Caller::from)
+        verify(&self.secret, &[self.session.as_str()], now, token)
     }
 
     /// Nobody listens any more.

@@ -5,6 +5,7 @@
     reason = "the client's side is no part of the domain; the clock is paused for both"
 )]
 
+mod client;
 mod control;
 mod handshake;
 mod keep_alive;

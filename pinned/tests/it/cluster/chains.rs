@@ -179,3 +179,15 @@ async fn two_chains_that_wait_for_each_other_end_at_the_turn_timeout() {
         .await
         .assert_ok("Anonymous");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_its_caller_gave_up_is_refused_no_turn() {
+    // Nobody waits for it any more, so that it may wait for whom it likes.
+    let (said, gate) = (Said::default(), Gate::closed());
+    let app = App::start(hosts().state(said.clone()).state(gate.clone())).await;
+    let reply = app.get("/nodes/a/impatient/peers/b/swap/nodes/a");
+    reply.send().await.assert_ok("no answer within 2s");
+    gate.open();
+    settle().await;
+    assert_eq!(*said.0.lock(), "200 a");
+}

@@ -1,8 +1,8 @@
 //! Calls from instance to instance within one worker (W14).
 //!
-//! Within a process nobody can forge who calls, so no token is minted (W14.5). There is no remote transport yet
-//! (W14.6, W14.8), so every namespace is local or unknown (W14.2, W14.7); and a context outlives its host's interest
-//! in it, so that a client is never unavailable.
+//! Within a process nobody can forge who calls, so no token is minted (W14.5). Every namespace is local or unknown here
+//! (W14.2, W14.7); calls to other workers (W14.6) are shown in `fleet::across`. A context outlives its host's interest in
+//! it, so that a client is never unavailable.
 
 mod calls;
 mod chains;
@@ -124,6 +124,14 @@ impl Node {
         }
     }
 
+    /// The same under the exclusive turn, for two seconds.
+    #[route::get("/impatient/{*target}")]
+    async fn impatient(&mut self, Path(target): Path<String>) -> String {
+        let call = self.ctx.cluster().get(format!("/{target}"));
+        let reply = call.timeout(Duration::from_secs(2)).send().await;
+        reply.unwrap_err().to_string()
+    }
+
     #[route::get("/waits")]
     async fn waits(&self) -> String {
         self.ctx.state::<Gate>().unwrap().pass().await;
@@ -167,7 +175,11 @@ impl Peer {
     #[route::get("/swap/{*target}")]
     async fn swap(&mut self, ctx: Context, Path(target): Path<String>) -> String {
         ctx.state::<Gate>().unwrap().pass().await;
-        call(&ctx, &format!("/{target}")).await
+        let reply = call(&ctx, &format!("/{target}")).await;
+        if let Some(said) = ctx.state::<Said>() {
+            said.0.lock().clone_from(&reply);
+        }
+        reply
     }
 
     #[route::get("/checks")]

@@ -1,5 +1,6 @@
 //! The worker in a fleet (`spec/worker-wire.md`), against a scripted control plane on a paused clock.
 
+mod across;
 mod calls;
 mod echo;
 mod heartbeats;

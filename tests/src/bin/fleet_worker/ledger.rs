@@ -95,7 +95,7 @@ impl Ledger {
     #[route::get("/ask/{other}")]
     async fn ask(
         this: Instance<Self>,
-        pinned::axum::extract::Path((_, other)): pinned::axum::extract::Path<(String, String)>,
+        pinned::axum::extract::Path(other): pinned::axum::extract::Path<String>,
     ) -> Result<Json<Value>, String> {
         let answer = this
             .context()

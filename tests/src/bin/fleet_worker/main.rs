@@ -1,9 +1,11 @@
-//! A worker for tests of fleets: admits items to a durable queue, and writes down whatever its instances do.
+//! A worker for tests of fleets: admits items to a durable queue and writes down whatever its instances do, and has instances
+//! that call each other.
 //!
 //! It reads the environment of every worker, and `ACTIVITY_LOG`, the file that it appends to.
 
 mod activity;
 mod ledger;
+mod link;
 
 use pinned::PinnedWorker;
 
@@ -16,6 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let activity = activity::Activity::from_environment()?;
     let mut worker = PinnedWorker::builder()
         .host::<ledger::Ledger>("/ledgers")
+        .host::<link::Link>("/links")
         .environment()
         .state(activity);
     // Shorter than in production, so that faults are over within a test.

@@ -10,6 +10,7 @@
 )]
 
 mod activity;
+mod calls;
 mod cut;
 mod deploy;
 mod example;
