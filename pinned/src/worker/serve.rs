@@ -26,7 +26,7 @@ impl PinnedWorker {
     ///
     /// # Errors
     ///
-    /// [`Error::Bind`] when the address is taken or not allowed, [`Error::Signals`] when the process may not listen for
+    /// [`Error::Bind`] when an address is taken or not allowed, [`Error::Signals`] when the process may not listen for
     /// signals, [`Error::AlreadyStarted`], and [`Error::Shutdown`] when durable effects of instances could not be
     /// confirmed.
     ///
@@ -55,9 +55,11 @@ impl PinnedWorker {
     /// Dropping the future stops serving and aborts every instance.
     pub async fn serve_on(self, listener: TcpListener) -> Result<()> {
         let mut signals = Terminations::listen().map_err(Error::Signals)?;
-        let running = self.run_lifespan().await?;
-        banner::show(&self, listener.local_addr().ok());
-        let connections = Connections::new(WorkerService::new(&self), self.domain().clone());
+        let service = WorkerService::new(&self);
+        let running = self.run_asking(service.clone()).await?;
+        let probes = running.probe_address();
+        banner::show(&self, listener.local_addr().ok(), probes);
+        let connections = Connections::new(service, self.domain().clone());
         let until_drained = async {
             signals.next().await;
             self.end_at_next(signals);

@@ -5,6 +5,7 @@ mod echo;
 mod heartbeats;
 mod lease;
 mod messages;
+mod readiness;
 mod refusals;
 mod registering;
 mod releases;
