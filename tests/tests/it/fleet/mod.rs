@@ -18,3 +18,6 @@ mod load;
 mod process;
 mod python;
 mod rig;
+mod shutdown;
+mod wedged;
+mod wind_down;

@@ -161,6 +161,7 @@ impl Rig {
             .env("ACTIVITY_LOG", self.activity_log())
             .env("HEARTBEAT_MS", (ttl / 5).as_millis().to_string())
             .env("LEASE_BUFFER_MS", (ttl / 4).as_millis().to_string())
+            .env("PINNED_PROBE_PORT", "0")
             .env("DRAIN_MS", "10000");
         let log = self.folder.path().join(&worker.name);
         self.workers[index].running = Some(Running::start(command, &log));
