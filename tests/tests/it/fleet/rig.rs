@@ -116,7 +116,7 @@ impl Rig {
     }
 
     pub(super) fn start_node(&mut self, index: usize) {
-        let mut command = Command::new(built("pinboard", "pinboard"));
+        let mut command = Command::new(pinboard());
         let passport = json!({ "providers": [{ "type": "staticToken", "id": "test", "keys": [{
             "name": "all", "token": TOKEN, "scopes": ["pinboard:worker", "pinboard:operator"],
             "claims": { "pinboard": {
@@ -293,6 +293,11 @@ fn clean(command: &mut Command) -> &mut Command {
         }
     }
     command
+}
+
+/// The program `pinboard`.
+pub(super) fn pinboard() -> PathBuf {
+    built("pinboard", "pinboard")
 }
 
 /// The program of another package of the workspace, which is built first.
