@@ -35,6 +35,7 @@ use crate::host::hosts::Hosts;
 use crate::lease::Lease;
 
 pub use builder::WorkerBuilder;
+pub use drain::SigtermDrain;
 pub use lifespan::RunningWorker;
 pub use probe::{SelfProbe, Unready};
 
