@@ -57,6 +57,17 @@ impl Domain {
         }
     }
 
+    /// Whether this is the real world: then threads and other processes live by the same clock as its tasks.
+    ///
+    /// ```
+    /// # use pinned_domain::Domain;
+    /// assert!(Domain::real().is_real());
+    /// ```
+    #[must_use]
+    pub fn is_real(&self) -> bool {
+        matches!(self.world, World::Real(_))
+    }
+
     /// The stream of random numbers behind `label`.
     ///
     /// There is one per label: asking again goes on where the last draw left off, and draws under one label never

@@ -105,7 +105,9 @@ pub use crate::tray::{
     PersistentOutbox, PersistentQueue, QueueError, SingleTray, Tray, TrayError, TrayHandle,
     TrayLifecycle, TrayMap, TraySource,
 };
-pub use crate::worker::{PinnedWorker, RunningWorker, WorkerBuilder};
+pub use crate::worker::{
+    PinnedWorker, RunningWorker, SelfProbe, SigtermDrain, Unready, WorkerBuilder,
+};
 pub use crate::ws::{WebSocket, WebSocketUpgrade};
 
 /// What generated code needs. Not public API: it may change in any release.

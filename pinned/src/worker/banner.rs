@@ -8,14 +8,18 @@ use super::PinnedWorker;
 use crate::api::route::RouteAuth;
 
 /// Says what is served, where, and from which crates: a struct that is missing is seen at once.
-pub(super) fn show(worker: &PinnedWorker, address: Option<SocketAddr>) {
-    let text = describe(worker, address);
+pub(super) fn show(worker: &PinnedWorker, address: Option<SocketAddr>, probes: Option<SocketAddr>) {
+    let text = describe(worker, address, probes);
     // Standard error, so that it is there without a subscriber and apart from a program's own output.
     eprint!("{text}");
     tracing::info!(target: "pinned::worker", namespaces = ?worker.namespaces().collect::<Vec<_>>(), ?address, "serving");
 }
 
-fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
+fn describe(
+    worker: &PinnedWorker,
+    address: Option<SocketAddr>,
+    probes: Option<SocketAddr>,
+) -> String {
     let mut text = String::new();
     let place = address.map_or_else(|| "an unknown address".to_owned(), place);
     // Writing to a string cannot fail.
@@ -34,6 +38,9 @@ fn describe(worker: &PinnedWorker, address: Option<SocketAddr>) -> String {
         None => "none; state lives as long as its instance".to_owned(),
     };
     let _ = writeln!(text, "  mode   {mode}\n  store  {store}");
+    if let Some(probes) = probes {
+        let _ = writeln!(text, "  probes {probes}");
+    }
     for host in worker.each_host() {
         let blueprint = &host.blueprint;
         let _ = writeln!(

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::environment::Environment;
 use super::fleet::Fleet;
+use super::probe::{Health, SelfProbe};
 use super::{PinnedWorker, Settings, WorkerCore, nothing_hosted, process::Process, store};
 use crate::api::chain::OpenCalls;
 use crate::api::definition::{Blueprint, PinnedApi};
@@ -59,6 +60,8 @@ pub struct WorkerBuilder {
     address: Option<SocketAddr>,
     drain_deadline: Duration,
     lease_buffer: Option<Duration>,
+    self_probe: SelfProbe,
+    probe_address: Option<SocketAddr>,
     hostname: Option<String>,
     #[cfg(feature = "fleet")]
     fleet: FleetSettings,
@@ -87,6 +90,8 @@ impl WorkerBuilder {
             // Two lease terms of a control plane (W13.2).
             drain_deadline: Duration::from_secs(30),
             lease_buffer: None,
+            self_probe: SelfProbe::new(),
+            probe_address: None,
             hostname: None,
             #[cfg(feature = "fleet")]
             fleet: FleetSettings::default(),
@@ -144,6 +149,25 @@ impl WorkerBuilder {
     /// The margin before the end of the lease at which it turns unhealthy (5 s).
     pub fn lease_buffer(mut self, buffer: Duration) -> Self {
         self.lease_buffer = Some(buffer);
+        self
+    }
+
+    /// How the worker watches itself: each second, unready after 5 s without an answer (`PINNED_PROBE_INTERVAL_MS`,
+    /// `PINNED_PROBE_THRESHOLD_MS`).
+    ///
+    /// A worker whose runtime stalls, or whose own router does not answer, is wedged: `/readyz` and `/livez` turn 503 until it answers
+    /// again, and pinboard places nothing new there meanwhile. A stall of the whole runtime keeps it from answering anything on its own
+    /// port; [`WorkerBuilder::probe_address`] has one that still does.
+    pub fn self_probe(mut self, probe: SelfProbe) -> Self {
+        self.self_probe = probe;
+        self
+    }
+
+    /// Answers `/readyz` and `/livez` here as well (`PINNED_PROBE_PORT`, on the address of `BIND`), from a thread beside the runtime:
+    /// also when the runtime stalls. Port 0 takes a free one, which [`RunningWorker::probe_address`](crate::RunningWorker::probe_address)
+    /// tells.
+    pub fn probe_address(mut self, address: impl Into<SocketAddr>) -> Self {
+        self.probe_address = Some(address.into());
         self
     }
 
@@ -331,6 +355,12 @@ impl WorkerBuilder {
                 environment.address(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8000))?
             }
         };
+        environment.fill_in_probe(&mut self.self_probe)?;
+        let probing = self.self_probe.check()?;
+        let probe_address = match self.probe_address {
+            Some(probes) => Some(probes),
+            None => environment.probe_address(address.ip())?,
+        };
         let domain = self.domain.unwrap_or_else(Domain::real);
         let lease = Lease::new(domain.clone());
         if let Some(buffer) = self.lease_buffer {
@@ -413,9 +443,12 @@ impl WorkerBuilder {
             core: Arc::new(WorkerCore {
                 fleet,
                 process: Process::new(env.domain.monotonic()),
+                health: Arc::new(Health::new()),
                 settings: Settings {
                     address,
                     drain_deadline: self.drain_deadline,
+                    probing,
+                    probe_address,
                 },
                 extra: self.extra,
                 #[cfg(feature = "metrics")]

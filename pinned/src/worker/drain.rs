@@ -1,12 +1,71 @@
 //! Draining a worker (H10.4, H10.12, W13.1).
 
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::PinnedWorker;
-use crate::domain::saturating_add;
+use super::signals::Terminations;
+use crate::domain::{TaskHandle, saturating_add};
+use crate::error::{Error, Result};
 use crate::host::wind_down::{DrainSource, WindDown};
 
+/// Ends once a termination signal has come and the worker has drained, or once its drain was revoked. Dropping it leaves the worker
+/// listening.
+pub struct SigtermDrain(TaskHandle<()>);
+
+impl Future for SigtermDrain {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // It ends early only with its runtime, and then there is nothing to wait for either.
+        Pin::new(&mut self.0).poll(cx).map(|_| ())
+    }
+}
+
+impl fmt::Debug for SigtermDrain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SigtermDrain").field(&self.0).finish()
+    }
+}
+
 impl PinnedWorker {
+    /// Drains on SIGTERM or SIGINT, for a program that serves [`PinnedWorker::into_router`] itself: what is left
+    /// [`WorkerBuilder::drain_deadline`](crate::WorkerBuilder::drain_deadline) after the signal is cut off (W13.2).
+    ///
+    /// The process is not ended, unless a second signal comes, which ends it at once. Other listeners for these signals hear them too.
+    ///
+    /// ```no_run
+    /// # use pinned::PinnedWorker;
+    /// # async fn demo(worker: PinnedWorker) -> Result<(), Box<dyn std::error::Error>> {
+    /// let running = worker.run_lifespan().await?;
+    /// let drained = worker.install_sigterm_drain()?;
+    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8000").await?;
+    /// let app = axum::Router::new().merge(worker.into_router()).merge(worker.probes());
+    /// axum::serve(listener, app).with_graceful_shutdown(drained).await?;
+    /// running.shutdown().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Signals`] when the process may not listen for signals.
+    pub fn install_sigterm_drain(&self) -> Result<SigtermDrain> {
+        let signals = Terminations::listen().map_err(Error::Signals)?;
+        let worker = self.clone();
+        let drained = async move { worker.drain_at_signal(signals).await };
+        Ok(SigtermDrain(self.domain().spawn(drained)))
+    }
+
+    /// Waits for a signal, and then until nothing is left.
+    pub(super) async fn drain_at_signal(&self, mut signals: Terminations) {
+        signals.next().await;
+        self.end_at_next(signals);
+        self.drain(Some(self.core.settings.drain_deadline)).await;
+    }
+
     /// Drains every host: no new activations, idle instances close now, busy ones when they are done, and what is left
     /// at `deadline` from now is cut off; `None` never cuts off. Resolves once nothing is left, or the drain is revoked.
     ///

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 #[cfg(feature = "fleet")]
 use pinned_wire::registry::Secret;
 
+use super::SelfProbe;
 use crate::error::{Error, Result};
 #[cfg(feature = "fleet")]
 use crate::fleet::settings::FleetSettings;
@@ -18,6 +20,9 @@ pub(super) struct Environment(HashMap<&'static str, String>);
 const PORT: &str = "PORT";
 const BIND: &str = "BIND";
 const PINNED_STORE: &str = "PINNED_STORE";
+const PROBE_INTERVAL: &str = "PINNED_PROBE_INTERVAL_MS";
+const PROBE_THRESHOLD: &str = "PINNED_PROBE_THRESHOLD_MS";
+const PROBE_PORT: &str = "PINNED_PROBE_PORT";
 const PINBOARD_URL: &str = "PINBOARD_URL";
 const PINBOARD_TOKEN: &str = "PINBOARD_TOKEN";
 const ADVERTISE_URL: &str = "ADVERTISE_URL";
@@ -37,6 +42,9 @@ impl Environment {
             PORT,
             BIND,
             PINNED_STORE,
+            PROBE_INTERVAL,
+            PROBE_THRESHOLD,
+            PROBE_PORT,
             PINBOARD_URL,
             PINNED_HOSTNAME,
             ALLOW_DEV,
@@ -58,14 +66,7 @@ impl Environment {
 
     /// The address to listen on, `default` where nothing is said.
     pub(super) fn address(&self, default: SocketAddr) -> Result<SocketAddr> {
-        let port = match self.get(PORT) {
-            None => default.port(),
-            Some(port) => port.parse().map_err(|_| {
-                Error::config(format!(
-                    "PORT is {port:?}; a number from 0 to 65535 is expected"
-                ))
-            })?,
-        };
+        let port = self.port(PORT)?.unwrap_or(default.port());
         let ip = match self.get(BIND) {
             None => default.ip(),
             Some(ip) => ip.parse::<IpAddr>().map_err(|_| {
@@ -75,6 +76,41 @@ impl Environment {
             })?,
         };
         Ok(SocketAddr::new(ip, port))
+    }
+
+    fn port(&self, name: &str) -> Result<Option<u16>> {
+        let Some(port) = self.get(name) else {
+            return Ok(None);
+        };
+        match port.parse() {
+            Ok(port) => Ok(Some(port)),
+            Err(_) => Err(Error::config(format!(
+                "{name} is {port:?}; a number from 0 to 65535 is expected"
+            ))),
+        }
+    }
+
+    /// Where probes are answered besides, where that is asked for.
+    pub(super) fn probe_address(&self, ip: IpAddr) -> Result<Option<SocketAddr>> {
+        Ok(self.port(PROBE_PORT)?.map(|port| SocketAddr::new(ip, port)))
+    }
+
+    /// How the worker watches itself, as far as it was not set by hand.
+    pub(super) fn fill_in_probe(&self, probe: &mut SelfProbe) -> Result<()> {
+        let milliseconds = |name: &str| match self.get(name) {
+            None => Ok(None),
+            Some(text) => match text.parse() {
+                Ok(count) if count <= 3_600_000 => Ok(Some(Duration::from_millis(count))),
+                _ => Err(Error::config(format!(
+                    "{name} is {text:?}; milliseconds from 0 to 3600000 are expected"
+                ))),
+            },
+        };
+        probe.fill_in(
+            milliseconds(PROBE_INTERVAL)?,
+            milliseconds(PROBE_THRESHOLD)?,
+        );
+        Ok(())
     }
 
     /// The state store that is asked for.
@@ -185,6 +221,28 @@ mod tests {
                 .address(default())
                 .is_err()
         );
+    }
+
+    #[test]
+    fn a_probe_is_set_by_its_variables_where_it_was_not_by_hand() {
+        let filled = |pairs: &[(&str, &str)], mut probe: SelfProbe| {
+            environment(pairs).fill_in_probe(&mut probe)?;
+            Ok::<_, Error>(format!("{probe:?}"))
+        };
+        let both = [(PROBE_INTERVAL, "200"), (PROBE_THRESHOLD, "900")];
+        let said = filled(&both, SelfProbe::new()).unwrap();
+        assert!(said.contains("200ms") && said.contains("900ms"), "{said}");
+        let by_hand = SelfProbe::new().interval(Duration::from_millis(300));
+        let said = filled(&both, by_hand).unwrap();
+        assert!(said.contains("300ms") && said.contains("900ms"), "{said}");
+        let off = filled(&[(PROBE_INTERVAL, "0")], SelfProbe::new()).unwrap();
+        assert!(off.contains("is_on: false"), "{off}");
+        for name in [PROBE_INTERVAL, PROBE_THRESHOLD] {
+            let error = filled(&[(name, "5s")], SelfProbe::new()).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        let probes = environment(&[(PROBE_PORT, "9100")]).probe_address(default().ip());
+        assert_eq!(probes.unwrap(), Some("0.0.0.0:9100".parse().unwrap()));
     }
 
     #[cfg(unix)]

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::PinnedWorker;
+use super::probe::is_wedged;
 use crate::api::refusal::{detail_response, not_found};
 #[cfg(feature = "fleet")]
 use crate::fleet::registration::Registration;
@@ -164,6 +165,10 @@ async fn challenge(
     }
     if !worker.may_ask(&headers) {
         return detail_response(StatusCode::FORBIDDEN, "invalid proxy secret");
+    }
+    // What pinboard takes for a URL that does not answer: nothing new is placed here, and what lives here stays (P2.3, P2.6).
+    if let Some(why) = is_wedged(&worker) {
+        return detail_response(StatusCode::SERVICE_UNAVAILABLE, &why.to_string());
     }
     let Some(challenge) = question.challenge else {
         return detail_response(

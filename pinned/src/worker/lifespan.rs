@@ -1,9 +1,12 @@
 //! Starting and stopping a worker's hosts.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::PinnedWorker;
+use super::probe::{Ask, Watchdog, keep_asking};
+use super::service::WorkerService;
 use crate::error::{Error, Result};
 use crate::host::core::Service;
 
@@ -14,6 +17,9 @@ pub struct RunningWorker {
     stopped: bool,
     /// Brings back instances with durable work.
     resumer: Option<Chore>,
+    /// Asks the worker's own router.
+    _asking: Option<Chore>,
+    watchdog: Option<Watchdog>,
     #[cfg(feature = "metrics")]
     _upkeep: Option<Chore>,
 }
@@ -33,12 +39,17 @@ impl PinnedWorker {
     /// # Errors
     ///
     /// [`Error::AlreadyStarted`]; what runs is not disturbed (H11.14). [`Error::Store`] when the state store cannot be
-    /// opened, or is in use by another worker.
+    /// opened, or is in use by another worker; [`Error::Bind`] when probes cannot be answered where they are to be.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: nothing runs before it resolves.
     pub async fn run_lifespan(&self) -> Result<RunningWorker> {
+        self.run_asking(WorkerService::beside(self)).await
+    }
+
+    /// As [`PinnedWorker::run_lifespan`], with a self-probe that asks `service`.
+    pub(super) async fn run_asking(&self, service: WorkerService) -> Result<RunningWorker> {
         if self
             .each_host()
             .any(|host| host.service() != Service::NotStarted)
@@ -46,6 +57,8 @@ impl PinnedWorker {
             return Err(Error::AlreadyStarted);
         }
         self.open_store().await?;
+        // The last thing that can fail, so that nothing runs when it does.
+        let watchdog = self.watchdog()?;
         for host in self.each_host() {
             host.start()?;
         }
@@ -60,12 +73,34 @@ impl PinnedWorker {
             worker: self.clone(),
             stopped: false,
             resumer: self.resumer(),
+            _asking: self.asking(service),
+            watchdog,
             #[cfg(feature = "metrics")]
             _upkeep: self.core.metrics.clone().map(|exporter| {
                 let domain = self.domain();
                 Chore(domain.spawn(exporter.keep_up(domain.clone())))
             }),
         })
+    }
+
+    fn watchdog(&self) -> Result<Option<Watchdog>> {
+        let core = &self.core;
+        let settings = &core.settings;
+        let probes = settings.probe_address.map(|at| (at, self.probes()));
+        Watchdog::start(
+            self.domain(),
+            &core.health,
+            settings.probing.as_ref(),
+            probes,
+        )
+    }
+
+    fn asking(&self, service: WorkerService) -> Option<Chore> {
+        let probing = self.core.settings.probing.clone()?;
+        let ask: Ask = Arc::new(move || Box::pin(service.ask_itself()));
+        let health = Arc::clone(&self.core.health);
+        let task = keep_asking(self.domain().clone(), health, probing, ask);
+        Some(Chore(self.domain().spawn(task)))
     }
 
     /// With a control plane, that is what wakes instances.
@@ -103,6 +138,11 @@ impl RunningWorker {
     /// The worker.
     pub fn worker(&self) -> &PinnedWorker {
         &self.worker
+    }
+
+    /// Where probes are answered beside the runtime, if [they are](crate::WorkerBuilder::probe_address).
+    pub fn probe_address(&self) -> Option<SocketAddr> {
+        self.watchdog.as_ref()?.address()
     }
 
     /// Closes every instance, in order, and waits until nothing of any is left (H11.11).

@@ -9,6 +9,7 @@ mod fleet;
 mod lifespan;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod probe;
 mod process;
 mod resume;
 mod router;
@@ -34,7 +35,9 @@ use crate::host::hosts::Hosts;
 use crate::lease::Lease;
 
 pub use builder::WorkerBuilder;
+pub use drain::SigtermDrain;
 pub use lifespan::RunningWorker;
+pub use probe::{SelfProbe, Unready};
 
 /// One process that hosts instances: its namespaces, its lease, and its HTTP surface. A cheap handle.
 ///
@@ -59,15 +62,21 @@ pub(crate) struct WorkerCore {
     /// What `serve` answers beside the namespaces.
     extra: Option<axum::Router>,
     process: process::Process,
+    /// What its self-probe has found.
+    health: Arc<probe::Health>,
     #[cfg(feature = "metrics")]
     metrics: Option<metrics::Exporter>,
 }
 
 /// What concerns the process rather than its instances.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Settings {
     address: SocketAddr,
     drain_deadline: Duration,
+    /// How it watches itself, where it does.
+    probing: Option<probe::Probing>,
+    /// Where probes are answered besides.
+    probe_address: Option<SocketAddr>,
 }
 
 impl PinnedWorker {
@@ -121,12 +130,6 @@ impl PinnedWorker {
                 .find(|host| &*host.namespace == namespace)
                 .map(|host| host.audience.clone())
         })
-    }
-
-    /// Whether requests are served: this worker is registered, where it has to be, and its lease has not expired. Always
-    /// true in local mode (W1.6).
-    pub fn is_ready(&self) -> bool {
-        self.core.fleet.is_in() && !self.core.env.lease.expired()
     }
 
     pub(crate) fn each_host(&self) -> impl Iterator<Item = &Arc<Host>> {

@@ -1,9 +1,7 @@
 //! The worker as an `axum::Router`, and the routes beside the namespaces.
 
 use axum::Router;
-use axum::extract::State;
 use axum::routing::get;
-use http::StatusCode;
 
 use super::fleet::challenge_route;
 use super::service::HostsService;
@@ -14,7 +12,8 @@ impl PinnedWorker {
     /// The worker as a router, to merge into a program that has a server of its own. Run
     /// [`PinnedWorker::run_lifespan`] beside it; until then every request is answered 503.
     ///
-    /// It serves the namespaces and `/_pinned/stats`, with the behaviour of [`PinnedWorker::serve`].
+    /// It serves the namespaces and `/_pinned/stats`, with the behaviour of [`PinnedWorker::serve`]; probes are answered by
+    /// [`PinnedWorker::probes`].
     ///
     /// ```no_run
     /// # use pinned::PinnedWorker;
@@ -47,27 +46,16 @@ impl PinnedWorker {
 
     /// What `serve` answers beside the namespaces.
     pub(super) fn side_router(&self) -> Router {
-        let router = challenge_route(Router::new())
-            .route("/readyz", get(readyz))
-            .route("/livez", get(|| async { StatusCode::OK }))
-            .route("/_pinned/stats", get(stats::stats));
+        let router = challenge_route(Router::new()).route("/_pinned/stats", get(stats::stats));
         #[cfg(feature = "metrics")]
         let router = match &self.core.metrics {
             Some(exporter) => router.merge(exporter.router()),
             None => router,
         };
-        let router = router.with_state(self.clone());
+        let router = router.with_state(self.clone()).merge(self.probes());
         match self.core.extra.clone() {
             Some(extra) => router.merge(extra),
             None => router.fallback(|| async { not_found() }),
         }
-    }
-}
-
-async fn readyz(State(worker): State<PinnedWorker>) -> StatusCode {
-    if worker.is_ready() {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
     }
 }

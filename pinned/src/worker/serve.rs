@@ -26,7 +26,7 @@ impl PinnedWorker {
     ///
     /// # Errors
     ///
-    /// [`Error::Bind`] when the address is taken or not allowed, [`Error::Signals`] when the process may not listen for
+    /// [`Error::Bind`] when an address is taken or not allowed, [`Error::Signals`] when the process may not listen for
     /// signals, [`Error::AlreadyStarted`], and [`Error::Shutdown`] when durable effects of instances could not be
     /// confirmed.
     ///
@@ -54,19 +54,16 @@ impl PinnedWorker {
     ///
     /// Dropping the future stops serving and aborts every instance.
     pub async fn serve_on(self, listener: TcpListener) -> Result<()> {
-        let mut signals = Terminations::listen().map_err(Error::Signals)?;
-        let running = self.run_lifespan().await?;
-        banner::show(&self, listener.local_addr().ok());
-        let connections = Connections::new(WorkerService::new(&self), self.domain().clone());
-        let until_drained = async {
-            signals.next().await;
-            self.end_at_next(signals);
-            self.drain(Some(self.core.settings.drain_deadline)).await;
-        };
+        let signals = Terminations::listen().map_err(Error::Signals)?;
+        let service = WorkerService::new(&self);
+        let running = self.run_asking(service.clone()).await?;
+        let probes = running.probe_address();
+        banner::show(&self, listener.local_addr().ok(), probes);
+        let connections = Connections::new(service, self.domain().clone());
         tokio::select! {
             () = self.accept_all(&listener, &connections) => {}
             () = connections.watch() => {}
-            () = until_drained => {}
+            () = self.drain_at_signal(signals) => {}
         }
         drop(listener);
         // Connections first: a request that races the end hears that the host drains, not that it is gone.
@@ -88,7 +85,7 @@ impl PinnedWorker {
     }
 
     /// A second signal ends the process, whatever it is doing.
-    fn end_at_next(&self, mut signals: Terminations) {
+    pub(super) fn end_at_next(&self, mut signals: Terminations) {
         self.core.env.domain.spawn(async move {
             let number = signals.next().await;
             tracing::warn!(target: "pinned::worker", "a second signal; ending at once");

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::response::Response;
-use http::Request;
+use http::{Request, Uri};
 use hyper::body::Incoming;
 use tower::ServiceExt;
 use tower::util::Oneshot;
@@ -69,6 +69,39 @@ impl WorkerService {
             side: worker.side_router(),
         }
     }
+
+    /// The worker beside a server of the program's own, which answers what is not here.
+    pub(super) fn beside(worker: &PinnedWorker) -> Self {
+        Self {
+            hosts: Arc::clone(&worker.core.hosts),
+            side: worker.probes(),
+        }
+    }
+
+    fn answer(&self, request: Request<RequestBody>) -> WorkerAnswer {
+        match self.hosts.find(request.uri().path()) {
+            Some((host, target)) => {
+                WorkerAnswer::Host(host.dispatch(target, request, Sender::Outside))
+            }
+            None => {
+                let side = self
+                    .side
+                    .clone()
+                    .oneshot(request.map(RequestBody::into_body));
+                WorkerAnswer::Side(Box::pin(side))
+            }
+        }
+    }
+
+    /// Ends when a request of the worker's own has been answered, whatever the answer is.
+    pub(super) fn ask_itself(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut request = Request::new(RequestBody::Body(Body::empty()));
+        *request.uri_mut() = Uri::from_static("/livez");
+        let answer = self.answer(request);
+        async move {
+            let Ok(_answer) = answer.await;
+        }
+    }
 }
 
 /// The answer to a request.
@@ -96,15 +129,6 @@ impl hyper::service::Service<Request<Incoming>> for WorkerService {
     type Future = WorkerAnswer;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        match self.hosts.find(request.uri().path()) {
-            Some((host, target)) => {
-                let request = request.map(RequestBody::Incoming);
-                WorkerAnswer::Host(host.dispatch(target, request, Sender::Outside))
-            }
-            None => {
-                let side = self.side.clone().oneshot(request.map(Body::new));
-                WorkerAnswer::Side(Box::pin(side))
-            }
-        }
+        self.answer(request.map(RequestBody::Incoming))
     }
 }

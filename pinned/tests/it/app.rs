@@ -79,6 +79,13 @@ impl App {
         self.request(Method::POST, path)
     }
 
+    /// What the worker's `/readyz` or `/livez` answers.
+    pub(crate) async fn probe(&self, path: &str) -> Reply {
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        let answer = self.worker.probes().oneshot(request).await;
+        Reply::read(answer.expect("infallible")).await
+    }
+
     pub(crate) fn attestation(&self) -> String {
         mint(self.worker.secret(), &self.claims())
     }

@@ -114,3 +114,113 @@ fn code_that_is_quoted_stands_where_the_page_says() {
     }
     assert!(quotes > 0, "the README quotes no example");
 }
+
+/// The numbers that follow `name` in `text`, in order.
+fn numbers_after(text: &str, name: &str) -> Vec<u64> {
+    let after = text.split(name).skip(1).map(|rest| {
+        let digits = rest.trim_start_matches([':', '=', ' ']);
+        let end = digits.find(|c: char| !c.is_ascii_digit());
+        &digits[..end.unwrap_or(digits.len())]
+    });
+    after.filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// The one number of seconds, milliseconds or a port that `source` has at `before`.
+fn default_of(source: &str, before: &str) -> u64 {
+    let text = read(source).replace('_', "");
+    let found = numbers_after(&text, &before.replace('_', ""));
+    assert_eq!(found.len(), 1, "{source}: {before}");
+    found[0]
+}
+
+#[test]
+fn what_runs_a_fleet_agrees_with_the_defaults_of_the_programs() {
+    let drain = default_of(
+        "pinned/src/worker/builder.rs",
+        "drain_deadline: Duration::from_secs(",
+    );
+    let goodbye = default_of(
+        "pinned/src/worker/serve.rs",
+        "GOODBYE: Duration = Duration::from_secs(",
+    );
+    let threshold = default_of(
+        "pinned/src/worker/probe/settings.rs",
+        "THRESHOLD: Duration = Duration::from_secs(",
+    );
+    let port = default_of(
+        "pinned/src/worker/builder.rs",
+        "SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED),",
+    );
+    let node_drain = default_of(
+        "pinboard/src/server/options.rs",
+        "drain: Duration::from_secs(",
+    );
+    let reference = read("docs/pinboard.md");
+    let lease =
+        numbers_after(&reference, "| `PINBOARD_LEASE_TTL_MS` | 100 to 3600000 |")[0] / 1_000;
+    let node_port = numbers_after(&reference, "| `PORT` | a port from 0 to 65535 |")[0];
+    assert_eq!((drain, lease), (30, 15), "as the guide computes with");
+
+    let manifests = read("docs/fleet/kubernetes.yaml");
+    let parts: Vec<&str> = manifests.split("\n---\n").collect();
+    let deployment = |name: &str| {
+        let head = format!("kind: Deployment\nmetadata: {{ name: {name},");
+        let found = parts.iter().find(|part| part.contains(&head));
+        *found.unwrap_or_else(|| panic!("no deployment {name}"))
+    };
+    let (nodes, workers) = (deployment("pinboard"), deployment("lanes"));
+    let grace = |part: &str| numbers_after(part, "terminationGracePeriodSeconds:")[0];
+    assert!(grace(nodes) > node_drain);
+    assert!(grace(workers) > drain + lease + goodbye);
+    assert_eq!(numbers_after(nodes, "containerPort:"), [node_port]);
+    assert_eq!(numbers_after(workers, "containerPort:")[0], port);
+    assert!(workers.contains(&format!("http://$(POD_IP):{port}")));
+    let probes = numbers_after(workers, "PINNED_PROBE_PORT, value: \"")[0];
+    assert_eq!(numbers_after(workers, "containerPort:")[1], probes);
+    for (part, liveness) in [(nodes, "/healthz"), (workers, "/livez")] {
+        let of = |probe: &str| {
+            let line = part.lines().find(|line| line.contains(probe));
+            line.unwrap_or_else(|| panic!("no {probe}"))
+        };
+        assert!(of("readinessProbe").contains("path: /readyz"));
+        assert!(of("livenessProbe").contains(&format!("path: {liveness}")));
+        assert!(of("startupProbe").contains(&format!("path: {liveness}")));
+    }
+    let line = workers.lines().find(|line| line.contains("livenessProbe"));
+    let line = line.expect("a liveness probe");
+    let patience =
+        numbers_after(line, "periodSeconds")[0] * numbers_after(line, "failureThreshold")[0];
+    assert!(
+        patience > lease + threshold,
+        "ids have moved before a restart"
+    );
+
+    let units = ["docs/fleet/pinboard@.service", "docs/fleet/worker@.service"].map(read);
+    let stop = |unit: &str| numbers_after(unit, "TimeoutStopSec")[0];
+    assert_eq!(stop(&units[0]), grace(nodes));
+    assert_eq!(stop(&units[1]), grace(workers));
+}
+
+#[test]
+fn what_the_pages_link_to_is_there() {
+    for page in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "docs/fleet.md",
+        "docs/pinboard.md",
+    ] {
+        let text = read(page);
+        let folder = root()
+            .join(page)
+            .parent()
+            .map(Path::to_path_buf)
+            .unwrap_or_default();
+        for link in text.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            assert!(folder.join(target).exists(), "{page} links to {target}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod echo;
 mod heartbeats;
 mod lease;
 mod messages;
+mod readiness;
 mod refusals;
 mod registering;
 mod releases;

@@ -8,5 +8,6 @@
 
 mod drain;
 mod metrics_and_logs;
+mod probe;
 mod process;
 mod stats;

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use http::StatusCode;
+use pinned::PinnedWorker;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 use tokio_tungstenite::WebSocketStream;
 
@@ -18,6 +19,9 @@ use crate::scene::{Scene, quick, seconds};
 
 /// Set for the process that serves: how long its drain waits.
 const SERVES_WITH_DRAIN_MILLIS: &str = "PINNED_TEST_SERVES_WITH_DRAIN_MILLIS";
+
+/// Set besides where the program brings a server of its own.
+const SERVES_ITSELF: &str = "PINNED_TEST_SERVES_ITSELF";
 
 /// The test that [`Server::start`] runs once more in the process that serves.
 const SERVES: &str = "worker::process::it_says_what_it_serves_and_answers_probes";
@@ -37,8 +41,26 @@ async fn serves() -> bool {
         .bind(([127, 0, 0, 1], 0))
         .drain_deadline(Duration::from_millis(drain));
     let worker = builder.build().expect("a valid worker");
-    worker.serve().await.expect("a clean end");
+    if std::env::var_os(SERVES_ITSELF).is_some() {
+        serve_itself(worker).await;
+    } else {
+        worker.serve().await.expect("a clean end");
+    }
     true
+}
+
+/// As a program does that has a server of its own.
+async fn serve_itself(worker: PinnedWorker) {
+    let running = worker.run_lifespan().await.expect("the first start");
+    let drained = worker.install_sigterm_drain().expect("signals");
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    eprintln!("serving on http://{address}\n/work");
+    let app = worker.into_router().merge(worker.probes());
+    let served = axum::serve(listener, app).with_graceful_shutdown(drained);
+    served.await.expect("a clean end");
+    assert!(worker.is_drained());
+    running.shutdown().await.expect("a clean shutdown");
 }
 
 /// A process that serves, killed when this is dropped.
@@ -51,7 +73,13 @@ struct Server {
 
 impl Server {
     async fn start(drain: Duration) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this binary"))
+        Self::start_with(drain, |_| {}).await
+    }
+
+    async fn start_with(drain: Duration, configure: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this binary"));
+        configure(&mut command);
+        let mut child = command
             .args(["--exact", SERVES, "--nocapture"])
             .env(SERVES_WITH_DRAIN_MILLIS, drain.as_millis().to_string())
             .stdout(Stdio::null())
@@ -253,6 +281,30 @@ async fn a_held_stream_ends_and_the_process_exits_with_zero() {
         assert!(!more.is_empty(), "cut off, not ended: {text}");
         text.push_str(&more);
     }
+    assert_eq!(server.ended().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_program_with_a_server_of_its_own_drains_and_ends_by_itself() {
+    // W13.2, W13.4
+    let mut server = Server::start_with(seconds(2), |command| {
+        command.env(SERVES_ITSELF, "1");
+    })
+    .await;
+    assert_eq!(server.send("GET", "/readyz").await.0, StatusCode::OK);
+    let mut held = server.connect().await;
+    ask(&mut held, "POST", "/actors/a/work").await;
+    server.working().await;
+    server.signal("-TERM").await;
+    server.draining().await;
+    let (status, body) = answer(&mut held).await;
+    assert_eq!(
+        (status, &*body),
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"detail":"instance aborted"}"#
+        )
+    );
     assert_eq!(server.ended().await.code(), Some(0));
 }
 

@@ -1,13 +1,18 @@
 //! A worker for tests of fleets: admits items to a durable queue and writes down whatever its instances do, and has instances
 //! that call each other.
 //!
-//! It reads the environment of every worker, and `ACTIVITY_LOG`, the file that it appends to.
+//! It reads the environment of every worker, and `ACTIVITY_LOG`, the file that it appends to. Besides `/ledgers` it serves `/guests`, and
+//! `/brief` with a short time for instances to which nobody is attached.
 
 mod activity;
+mod control;
+mod guest;
 mod ledger;
 mod link;
 
-use pinned::PinnedWorker;
+use std::time::Duration;
+
+use pinned::{HostOptions, PinnedWorker};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,6 +24,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut worker = PinnedWorker::builder()
         .host::<ledger::Ledger>("/ledgers")
         .host::<link::Link>("/links")
+        .host::<guest::Guest>("/guests")
+        .host_with::<guest::Guest>(brief())
+        .self_probe(control::self_probe())
+        .merge(control::router())
         .environment()
         .state(activity);
     // Shorter than in production, so that faults are over within a test.
@@ -31,13 +40,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(deadline) = milliseconds("DRAIN_MS")? {
         worker = worker.drain_deadline(deadline);
     }
-    worker.build()?.serve().await?;
+    let worker = worker.build()?;
+    control::set_worker(&worker);
+    worker.serve().await?;
     Ok(())
 }
 
-fn milliseconds(name: &str) -> Result<Option<std::time::Duration>, Box<dyn std::error::Error>> {
+fn brief() -> HostOptions {
+    HostOptions::new()
+        .namespace("/brief")
+        .detached_timeout(Duration::from_secs(1))
+}
+
+fn milliseconds(name: &str) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
     match std::env::var(name) {
-        Ok(text) => Ok(Some(std::time::Duration::from_millis(text.parse()?))),
+        Ok(text) => Ok(Some(Duration::from_millis(text.parse()?))),
         Err(_) => Ok(None),
     }
 }

@@ -19,3 +19,7 @@ mod load;
 mod process;
 mod python;
 mod rig;
+mod rolling;
+mod shutdown;
+mod wedged;
+mod wind_down;

@@ -56,11 +56,16 @@ impl Running {
         self.signal("-TERM");
     }
 
+    /// How it has ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child of ours")
+    }
+
     /// Waits until it has ended by itself.
     pub(super) async fn ended_within(&mut self, patience: Duration) -> ExitStatus {
         let deadline = std::time::Instant::now() + patience;
         loop {
-            if let Some(status) = self.child.try_wait().expect("a child of ours") {
+            if let Some(status) = self.ended() {
                 return status;
             }
             assert!(

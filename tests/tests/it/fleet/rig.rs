@@ -116,7 +116,7 @@ impl Rig {
     }
 
     pub(super) fn start_node(&mut self, index: usize) {
-        let mut command = Command::new(built("pinboard", "pinboard"));
+        let mut command = Command::new(pinboard());
         let passport = json!({ "providers": [{ "type": "staticToken", "id": "test", "keys": [{
             "name": "all", "token": TOKEN, "scopes": ["pinboard:worker", "pinboard:operator"],
             "claims": { "pinboard": {
@@ -161,6 +161,7 @@ impl Rig {
             .env("ACTIVITY_LOG", self.activity_log())
             .env("HEARTBEAT_MS", (ttl / 5).as_millis().to_string())
             .env("LEASE_BUFFER_MS", (ttl / 4).as_millis().to_string())
+            .env("PINNED_PROBE_PORT", "0")
             .env("DRAIN_MS", "10000");
         let log = self.folder.path().join(&worker.name);
         self.workers[index].running = Some(Running::start(command, &log));
@@ -292,6 +293,11 @@ fn clean(command: &mut Command) -> &mut Command {
         }
     }
     command
+}
+
+/// The program `pinboard`.
+pub(super) fn pinboard() -> PathBuf {
+    built("pinboard", "pinboard")
 }
 
 /// The program of another package of the workspace, which is built first.
