@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -20,7 +20,14 @@ struct Line<'a> {
     event: &'a str,
     id: &'a str,
     epoch: u64,
+    /// How long it took until then, in milliseconds.
+    ms: u128,
 }
+
+/// How often a process looks whether it is being run at all.
+const BEAT: Duration = Duration::from_millis(20);
+/// A pause that is worth a line: a good part of the shortest lease buffer of a test.
+const STALL: Duration = Duration::from_millis(200);
 
 impl Activity {
     pub(crate) fn from_environment() -> Result<Self, Box<dyn std::error::Error>> {
@@ -31,11 +38,35 @@ impl Activity {
     }
 
     /// Writes a line in one piece, so that a process that is killed leaves no half of one.
+    pub(crate) fn note(&self, event: &str, id: &str, epoch: u64) {
+        self.write(event, id, epoch, Duration::ZERO);
+    }
+
+    /// Writes down whenever this process was not run for a while, by a signal or by a machine that had no time for it.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "what is measured is the machine, not the worker"
+    )]
+    pub(crate) fn watch_the_clock(&self) {
+        let activity = self.clone();
+        std::thread::spawn(move || {
+            let mut last = Instant::now();
+            loop {
+                std::thread::sleep(BEAT);
+                let gap = last.elapsed();
+                if gap > STALL {
+                    activity.write("stalled", "", 0, gap);
+                }
+                last = Instant::now();
+            }
+        });
+    }
+
     #[allow(
         clippy::disallowed_methods,
         reason = "lines of several processes are compared by the clock of the machine"
     )]
-    pub(crate) fn note(&self, event: &str, id: &str, epoch: u64) {
+    fn write(&self, event: &str, id: &str, epoch: u64, took: Duration) {
         let at = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
@@ -45,6 +76,7 @@ impl Activity {
             event,
             id,
             epoch,
+            ms: took.as_millis(),
         };
         let written = serde_json::to_string(&line)
             .map_err(io::Error::from)

@@ -1,11 +1,17 @@
 //! A worker for tests of fleets: admits items to a durable queue, and writes down whatever its instances do.
 //!
-//! It reads the environment of every worker, and `ACTIVITY_LOG`, the file that it appends to.
+//! It reads the environment of every worker, and `ACTIVITY_LOG`, the file that it appends to. Its rows say who wrote
+//! them.
 
 mod activity;
 mod ledger;
+mod shadow;
+mod signed;
+
+use std::sync::Arc;
 
 use pinned::PinnedWorker;
+use pinned::durability::StateStore;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,9 +20,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_ansi(false)
         .init();
     let activity = activity::Activity::from_environment()?;
+    activity.watch_the_clock();
+    let dsn = std::env::var("PINNED_STORE").map_err(|_| "PINNED_STORE names a PostgreSQL")?;
+    let store: Arc<dyn StateStore> = Arc::new(signed::Signed::open(&dsn)?);
     let mut worker = PinnedWorker::builder()
         .host::<ledger::Ledger>("/ledgers")
         .environment()
+        .shared_store(Arc::clone(&store))
+        .state(shadow::Store(store))
         .state(activity);
     // Shorter than in production, so that faults are over within a test.
     if let Some(interval) = milliseconds("HEARTBEAT_MS")? {
