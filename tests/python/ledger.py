@@ -37,14 +37,24 @@ class Activity:
         }
         os.write(self._file, (json.dumps(line) + "\n").encode())
 
-    def watch_the_clock(self) -> None:
+    def watch(self, lease) -> None:
+        """Notes when this process was not run for a while, and from when to when its lease had passed."""
+
         def watch() -> None:
             last = time.monotonic()
+            lapsed = False
             while True:
                 time.sleep(BEAT)
                 gap = time.monotonic() - last
                 if gap > STALL:
                     self.note("stalled", "", 0, int(gap * 1000))
+                expired = lease.expired
+                if expired and not lapsed:
+                    since = time.time() - lease.expires_at.timestamp()
+                    self.note("lapsed", "", 0, max(0, int(since * 1000)))
+                elif lapsed and not expired:
+                    self.note("restored", "", 0, int(gap * 1000))
+                lapsed = expired
                 last = time.monotonic()
 
         threading.Thread(target=watch, daemon=True).start()
@@ -60,7 +70,6 @@ class SignedStore(PostgresStateStore):
 
 
 activity = Activity(os.environ["ACTIVITY_LOG"])
-activity.watch_the_clock()
 store = SignedStore(dsn=os.environ["PINNED_STORE"])
 shadows: set[asyncio.Task] = set()
 
@@ -125,7 +134,7 @@ class Ledger(PinnedAPI):
 
     @tray(Work)
     async def work(self, item, ctx) -> None:
-        self.note("run")
+        self.note("deliver")
         holds = item.get("holds", "")
         slow = ctx.attempts < 3 if holds == "" else holds == EDITION
         takes = item.get("takes", 0)
@@ -172,6 +181,7 @@ async def main() -> None:
         heartbeat_interval=seconds("HEARTBEAT_MS"),
         lease_buffer=seconds("LEASE_BUFFER_MS"),
     )
+    activity.watch(worker.lease)
     ledgers = PinnedHost(
         Ledger,
         worker=worker,

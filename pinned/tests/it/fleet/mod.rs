@@ -1,6 +1,7 @@
 //! The worker in a fleet (`spec/worker-wire.md`), against a scripted control plane on a paused clock.
 
 mod calls;
+mod clocks;
 mod echo;
 mod heartbeats;
 mod lease;

@@ -124,6 +124,10 @@ impl Ledger {
         item: Item,
         dispatch: Dispatch<Work>,
     ) -> Result<(), TrayError> {
+        let ctx = this.context();
+        let epoch = ctx.placement_epoch().unwrap_or(0);
+        let activity = ctx.state::<Activity>().expect("given by main");
+        activity.note_item("deliver", ctx.id(), epoch, &item.id);
         let attempt = dispatch.attempts();
         let slow = match item.holds.as_str() {
             "" => attempt < 3,

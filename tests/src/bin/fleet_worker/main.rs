@@ -20,7 +20,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_ansi(false)
         .init();
     let activity = activity::Activity::from_environment()?;
-    activity.watch_the_clock();
     let dsn = std::env::var("PINNED_STORE").map_err(|_| "PINNED_STORE names a PostgreSQL")?;
     let store: Arc<dyn StateStore> = Arc::new(signed::Signed::open(&dsn)?);
     let mut worker = PinnedWorker::builder()
@@ -28,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .environment()
         .shared_store(Arc::clone(&store))
         .state(shadow::Store(store))
-        .state(activity);
+        .state(activity.clone());
     // Shorter than in production, so that faults are over within a test.
     if let Some(interval) = milliseconds("HEARTBEAT_MS")? {
         worker = worker.heartbeat_interval(interval);
@@ -39,7 +38,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(deadline) = milliseconds("DRAIN_MS")? {
         worker = worker.drain_deadline(deadline);
     }
-    worker.build()?.serve().await?;
+    let worker = worker.build()?;
+    activity.watch(worker.lease().clone());
+    worker.serve().await?;
     Ok(())
 }
 

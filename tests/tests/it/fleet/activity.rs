@@ -22,6 +22,9 @@ pub(super) struct Line {
     /// How long it took until then, in milliseconds.
     #[serde(default)]
     pub(super) ms: u64,
+    /// What was worked on.
+    #[serde(default)]
+    pub(super) item: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -29,20 +32,29 @@ pub(super) struct Line {
 pub(super) enum Event {
     /// An instance was set up.
     Start,
-    /// The user's code ran.
+    /// A request was let in, and its handler runs.
     Run,
+    /// An item of a tray is being delivered.
+    Deliver,
     /// An instance was torn down.
     End,
     /// The store refused a write that this process tried under this epoch.
     Refused,
     /// The process was not run for a while, as it found out afterwards.
     Stalled,
+    /// The lease of the worker had passed that long before this line, and it serves nobody (H3.2, W17.3).
+    Lapsed,
+    /// It has a lease again; that long before it had none yet.
+    Restored,
     /// The process is about to be stopped.
     Stopped,
     /// The process was told to go on.
     Continued,
     /// The process has ended, one way or another.
     Died,
+    /// Something that no rule is about.
+    #[serde(other)]
+    Other,
 }
 
 /// Everything that was written down, in the order of the clock.
@@ -75,6 +87,7 @@ impl Witness {
             id: String::new(),
             epoch: 0,
             ms: 0,
+            item: String::new(),
         };
         let line = serde_json::to_string(&line).expect("plain fields") + "\n";
         let file = OpenOptions::new().create(true).append(true).open(&self.0);

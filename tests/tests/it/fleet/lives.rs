@@ -15,7 +15,7 @@ pub(super) type Owners = BTreeMap<(String, u64), u32>;
 #[derive(Debug)]
 pub(super) struct Lives {
     pub(super) activations: usize,
-    /// Overlaps with an instance of a worker whose clock stood still.
+    /// What had to be put up with, from workers whose clock stood still or whose lease had passed.
     pub(super) excused: usize,
     pub(super) owners: Owners,
 }
@@ -36,58 +36,87 @@ impl Life {
     }
 }
 
-/// When the clock of each process stood still, as microseconds from and to.
-#[derive(Default)]
-struct Stops(HashMap<u32, Vec<(u64, u64)>>);
+/// Stretches of time of each process, as microseconds from and to.
+type Stretches = HashMap<u32, Vec<(u64, u64)>>;
 
-impl Stops {
+/// When a worker could not, or did not, serve.
+#[derive(Default)]
+struct Absences {
+    /// Its clock stood still: it was stopped, or the machine had no time for it.
+    stopped: Stretches,
+    /// Its lease had passed: what lives in it stays there, and serves nobody (H3.2, W17.3).
+    lapsed: Stretches,
+}
+
+impl Absences {
     fn of(lines: &[Line]) -> Self {
-        let mut stops = Self::default();
+        let mut absences = Self::default();
         for line in lines {
-            let of_process = stops.0.entry(line.pid).or_default();
+            let ago = line.at.saturating_sub(line.ms * 1000);
+            let Self { stopped, lapsed } = &mut absences;
             match line.event {
-                Event::Stopped => of_process.push((line.at, u64::MAX)),
-                Event::Continued => {
-                    if let Some(stop) = of_process.last_mut() {
-                        stop.1 = line.at;
-                    }
-                }
+                Event::Stopped => begin(stopped, line.pid, line.at),
+                Event::Continued => end(stopped, line.pid, line.at),
+                Event::Lapsed => begin(lapsed, line.pid, ago),
+                Event::Restored => end(lapsed, line.pid, line.at),
                 _ => {}
             }
         }
-        // After the others, which are found by being the last.
+        // After the others, whose ends are found by being open yet.
         for line in lines.iter().filter(|line| line.event == Event::Stalled) {
-            let from = line.at.saturating_sub(line.ms * 1000);
-            stops.0.entry(line.pid).or_default().push((from, line.at));
+            let ago = line.at.saturating_sub(line.ms * 1000);
+            let of_process = absences.stopped.entry(line.pid).or_default();
+            of_process.push((ago, line.at));
         }
-        stops
+        absences
     }
 
-    /// Whether the clock of `pid` stood still at or before `from`, and until a moment before `to` at the most.
+    /// Whether a life of `pid` that should have ended by `from` may have lasted to `to`.
     fn excuse(&self, pid: u32, from: u64, to: u64) -> bool {
-        let stops = self.0.get(&pid).map_or(&[][..], Vec::as_slice);
-        stops
-            .iter()
-            .any(|(stop, go_on)| *stop <= from && to <= go_on.saturating_add(MOMENT))
+        covered(&self.stopped, pid, from, to) || covered(&self.lapsed, pid, from, to)
     }
 }
 
-/// Checks that no two instances of an id lived at one time, except where the older one's worker had its clock stopped:
+fn begin(stretches: &mut Stretches, pid: u32, at: u64) {
+    stretches.entry(pid).or_default().push((at, u64::MAX));
+}
+
+fn end(stretches: &mut Stretches, pid: u32, at: u64) {
+    let last = stretches
+        .get_mut(&pid)
+        .and_then(|of_process| of_process.last_mut());
+    if let Some(last) = last.filter(|last| last.1 == u64::MAX) {
+        last.1 = at;
+    }
+}
+
+/// Whether one stretch began at or before `from`, and ended a moment before `to` at the earliest.
+fn covered(stretches: &Stretches, pid: u32, from: u64, to: u64) -> bool {
+    let of_process = stretches.get(&pid).map_or(&[][..], Vec::as_slice);
+    of_process
+        .iter()
+        .any(|(begun, over)| *begun <= from && to <= over.saturating_add(MOMENT))
+}
+
+/// Checks that no two instances of an id served at one time, except where a worker had its clock stopped:
 ///
 /// - two processes never set up or run an id under one epoch;
-/// - lives of an id do not overlap;
-/// - nothing runs under an epoch after a higher one has begun.
+/// - lives of an id do not overlap, except with one in a worker that is stopped or whose lease has passed, until a moment
+///   after that;
+/// - no request is let in under an epoch after a higher one has begun, unless the worker was stopped until a moment ago;
+/// - no request is let in by a worker whose lease has passed.
 ///
 /// # Errors
 ///
 /// Says what broke the rule.
 pub(super) fn check(lines: &[Line]) -> Result<Lives, String> {
-    let stops = Stops::of(lines);
+    let absences = Absences::of(lines);
     let owners = owners(lines)?;
-    let mut excused = runs(lines, &stops)?;
+    lapsed_runs(lines)?;
+    let mut excused = late_runs(lines, &absences)?;
     let lives = lives(lines)?;
     for (id, lives) in &lives {
-        excused += overlaps(id, lives, &stops)?;
+        excused += overlaps(id, lives, &absences)?;
     }
     Ok(Lives {
         activations: lives.values().map(Vec::len).sum(),
@@ -114,8 +143,43 @@ fn owners(lines: &[Line]) -> Result<Owners, String> {
     Ok(owners)
 }
 
-/// Checks what ran; how many times a stopped worker has to be excused.
-fn runs(lines: &[Line], stops: &Stops) -> Result<usize, String> {
+/// How late a line may be: between being let in and writing that down, a handler is polled.
+const LAG: u64 = 50_000;
+
+fn lapsed_runs(lines: &[Line]) -> Result<(), String> {
+    // When the lease of each was seen to have passed; while it is not known to run again.
+    let mut lapsed: HashMap<u32, u64> = HashMap::new();
+    let mut suspects: Vec<&Line> = Vec::new();
+    for line in lines {
+        match line.event {
+            Event::Lapsed => {
+                lapsed.insert(line.pid, line.at.saturating_sub(line.ms * 1000));
+            }
+            Event::Restored => {
+                lapsed.remove(&line.pid);
+                let still_lapsed = line.at.saturating_sub(line.ms * 1000);
+                let found = suspects
+                    .iter()
+                    .find(|run| run.pid == line.pid && run.at < still_lapsed.saturating_sub(LAG));
+                if let Some(run) = found {
+                    return Err(format!("let in without a lease: {run:?} before {line:?}"));
+                }
+                suspects.retain(|run| run.pid != line.pid);
+            }
+            Event::Run if lapsed.get(&line.pid).is_some_and(|at| line.at > at + LAG) => {
+                suspects.push(line);
+            }
+            _ => {}
+        }
+    }
+    match suspects.first() {
+        Some(run) => Err(format!("let in without a lease: {run:?}")),
+        None => Ok(()),
+    }
+}
+
+/// Checks what was let in; how many times a stopped worker has to be excused.
+fn late_runs(lines: &[Line], absences: &Absences) -> Result<usize, String> {
     let mut highest: HashMap<&str, &Line> = HashMap::new();
     let mut excused = 0;
     for line in lines {
@@ -125,7 +189,7 @@ fn runs(lines: &[Line], stops: &Stops) -> Result<usize, String> {
         let known = highest.entry(&line.id).or_insert(line);
         if line.epoch >= known.epoch {
             *known = line;
-        } else if stops.excuse(line.pid, line.at, line.at) {
+        } else if covered(&absences.stopped, line.pid, line.at, line.at) {
             excused += 1;
         } else {
             return Err(format!(
@@ -182,7 +246,7 @@ fn alive(lives: &mut [Life], pid: u32) -> Option<&mut Life> {
 }
 
 /// Checks the lives of one id, in the order of their beginnings; how many overlaps have to be excused.
-fn overlaps(id: &str, lives: &[Life], stops: &Stops) -> Result<usize, String> {
+fn overlaps(id: &str, lives: &[Life], absences: &Absences) -> Result<usize, String> {
     let mut excused = 0;
     for (index, newer) in lives.iter().enumerate() {
         for older in &lives[..index] {
@@ -195,7 +259,7 @@ fn overlaps(id: &str, lives: &[Life], stops: &Stops) -> Result<usize, String> {
             } else {
                 newer
             };
-            if !stops.excuse(loser.pid, newer.start, loser.end()) {
+            if !absences.excuse(loser.pid, newer.start, loser.end()) {
                 return Err(format!(
                     "two instances of {id} at one time: {older:?} and {newer:?}"
                 ));
@@ -224,6 +288,7 @@ mod tests {
             id,
             epoch,
             ms: 0,
+            item: String::new(),
         }
     }
 
@@ -328,5 +393,36 @@ mod tests {
         assert_eq!(check(&lines).expect("its clock had stopped").excused, 1);
         lines[2].ms = 1_000;
         check(&lines).expect_err("it ran when the other began");
+    }
+
+    #[test]
+    fn an_instance_in_a_worker_without_a_lease_is_silent() {
+        let lines = |run| {
+            let mut lines = vec![
+                line(1, 1, Event::Start, 1),
+                line(2, 1, Event::Lapsed, 0),
+                line(3, 2, Event::Start, 2),
+                line(run, 1, Event::Run, 1),
+                line(8, 1, Event::Restored, 0),
+                line(9, 1, Event::End, 1),
+            ];
+            lines.sort_by_key(|line| line.at);
+            lines
+        };
+        let served = check(&lines(5)).expect_err("it served without a lease");
+        assert!(served.contains("without a lease"), "{served}");
+        let mut silent = lines(5);
+        silent.retain(|line| line.event != Event::Run);
+        assert_eq!(check(&silent).expect("it is silent").excused, 1);
+        // It had to quit as it got a lease again.
+        silent.last_mut().expect("lines").at = 20_000_000;
+        check(&silent).expect_err("it lives on");
+        // The other had begun before the lease had passed.
+        let mut early = lines(1);
+        early[2].at = 4_000_000;
+        early.retain(|line| line.event != Event::Run);
+        early[1].at = 5_000_000;
+        early.sort_by_key(|line| line.at);
+        check(&early).expect_err("the lease ran yet");
     }
 }
