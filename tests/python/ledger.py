@@ -69,8 +69,15 @@ class SignedStore(PostgresStateStore):
         await super()._apply_tray(conn, ns, id, tray_ns, tray_id, marked, doc, epoch)
 
 
+async def let_others_pass(conn) -> None:
+    """A worker that is stopped within a transaction would keep the next one waiting for as long as it stays stopped."""
+    await conn.execute("SET LOCAL idle_in_transaction_session_timeout = '2s'")
+
+
 activity = Activity(os.environ["ACTIVITY_LOG"])
-store = SignedStore(dsn=os.environ["PINNED_STORE"])
+store = SignedStore(
+    dsn=os.environ["PINNED_STORE"], configure_transaction=let_others_pass
+)
 shadows: set[asyncio.Task] = set()
 
 

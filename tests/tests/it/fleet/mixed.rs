@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use super::rig::{Member, PATIENCE, Rig, Size, TOKEN, clean};
 
 const TTL: Duration = Duration::from_secs(2);
 /// Longer than any test: whoever takes that long over an item never finishes it.
-const FOREVER: u64 = 3_600_000;
+const FOREVER: Duration = Duration::from_secs(3_600);
 
 /// Which worker of the rig; there is one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,27 +46,31 @@ struct Mixed {
 }
 
 impl Mixed {
-    async fn start() -> Self {
+    /// A fleet with one worker yet.
+    async fn start(first: Edition) -> Self {
         environment();
         let size = Size {
             nodes: 1,
-            workers: 1,
+            workers: 0,
             lease_ttl: TTL,
         };
         let mut rig = Rig::start(size).await;
-        rig.workers.push(Member::new("python-ledger".to_owned()));
+        let names = ["rust-ledger", "python-ledger"];
+        rig.workers
+            .extend(names.map(|name| Member::new(name.to_owned())));
         let mut mixed = Self { rig };
-        mixed.run(Edition::Python);
-        mixed.rig.settled().await;
+        mixed.run(first).await;
         mixed
     }
 
-    fn run(&mut self, edition: Edition) {
+    /// Starts the worker of an edition, and waits until it is a part of the fleet.
+    async fn run(&mut self, edition: Edition) {
         let index = edition as usize;
         match edition {
             Edition::Rust => self.rig.start_worker(index),
             Edition::Python => self.rig.workers[index].running = Some(python(&self.rig, index)),
         }
+        self.rig.settled().await;
     }
 
     fn worker(&mut self, edition: Edition) -> &mut Member {
@@ -111,30 +115,21 @@ impl Mixed {
         );
     }
 
-    /// Admits an item that only `holder` takes long over, to as many ids as asked for that live with it, and waits
-    /// until all of them are being worked on there.
-    async fn hold(&mut self, holder: Edition, takes: u64, ids: usize) -> Vec<String> {
-        let mut held = Vec::new();
-        for index in 0.. {
-            let id = format!("{}-{index}", holder.name());
-            let who = self.ask(&format!("/ledgers/{id}/who")).await;
-            if who.is_none_or(|who| who["edition"] != holder.name()) {
-                assert!(index < 200, "no ids on {holder:?}\n{}", self.rig.logs());
-                continue;
-            }
+    /// Admits an item that only `holder` takes long over, with two more behind it, to several ids, and waits until all
+    /// of them are being worked on by it. Then the other worker comes.
+    async fn hold(&mut self, holder: Edition, takes: Duration) -> Vec<String> {
+        let ids: Vec<String> = (0..5).map(|n| format!("{}-{n}", holder.name())).collect();
+        let takes = u64::try_from(takes.as_millis()).expect("short");
+        for id in &ids {
             let path = format!("/ledgers/{id}/enqueue");
             let item = json!({ "id": "held", "takes": takes, "holds": holder.name() });
             self.post(&path, &item).await;
             for item in ["second", "third"] {
                 self.post(&path, &json!({ "id": item })).await;
             }
-            held.push(id);
-            if held.len() == ids {
-                break;
-            }
         }
         let pid = u64::from(self.worker(holder).process().pid());
-        for id in &held {
+        for id in &ids {
             self.rig
                 .until(&format!("{id} is worked on by {holder:?}"), async || {
                     let row = self.row(id)?;
@@ -143,7 +138,8 @@ impl Mixed {
                 })
                 .await;
         }
-        held
+        self.run(holder.other()).await;
+        ids
     }
 
     /// The row of an id's tray, asked of nobody but the database.
@@ -216,12 +212,11 @@ fn python(rig: &Rig, index: usize) -> Running {
 }
 
 async fn killed(holder: Edition) {
-    let mut fleet = Mixed::start().await;
-    let held = fleet.hold(holder, FOREVER, 5).await;
+    let mut fleet = Mixed::start(holder).await;
+    let held = fleet.hold(holder, FOREVER).await;
     fleet.worker(holder).kill();
     fleet.finished(&held, holder.other()).await;
-    fleet.run(holder);
-    fleet.rig.settled().await;
+    fleet.run(holder).await;
     fleet.readable(&held, holder).await;
 }
 
@@ -240,9 +235,10 @@ async fn what_rust_has_admitted_python_finishes_after_a_kill() {
 /// The holder is stopped in the middle of an item, and goes on when the other one has finished it: its handler is due by
 /// then, and its shadows write on.
 async fn paused(holder: Edition) {
-    let mut fleet = Mixed::start().await;
-    let takes = u64::try_from(TTL.as_millis()).expect("short");
-    let held = fleet.hold(holder, takes, 3).await;
+    const TAKES: Duration = Duration::from_secs(8);
+    let mut fleet = Mixed::start(holder).await;
+    let held = fleet.hold(holder, TAKES).await;
+    let due = Instant::now() + TAKES;
     for id in &held {
         fleet
             .post(&format!("/ledgers/{id}/shadow"), &Value::Null)
@@ -251,6 +247,7 @@ async fn paused(holder: Edition) {
     let pid = fleet.worker(holder).process().pid();
     fleet.worker(holder).process().stop();
     fleet.finished(&held, holder.other()).await;
+    tokio::time::sleep_until(due.into()).await;
     fleet.worker(holder).process().go_on();
     let rig = &fleet.rig;
     for id in &held {
@@ -287,14 +284,14 @@ async fn a_paused_rust_worker_writes_nothing_once_python_has_taken_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn draining_either_edition_under_load_hands_its_work_to_the_other() {
     // Promise 3, D18.10, P5.10
-    let mut fleet = Mixed::start().await;
+    let mut fleet = Mixed::start(Edition::Rust).await;
+    fleet.run(Edition::Python).await;
     let load = Load::start(&fleet.rig, "mixed", Kind::Enqueue, 4, 6);
     tokio::time::sleep(TTL / 2).await;
     for edition in [Edition::Python, Edition::Rust] {
         fleet.drain(edition).await;
         tokio::time::sleep(TTL / 2).await;
-        fleet.run(edition);
-        fleet.rig.settled().await;
+        fleet.run(edition).await;
         tokio::time::sleep(TTL / 2).await;
     }
     let outcome = load.end().await;
