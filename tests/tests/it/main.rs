@@ -6,6 +6,7 @@ mod dependency_names;
 mod documents;
 mod fleet;
 mod fleet_sim;
+mod manifests;
 mod process;
 mod registry;
 mod sweep;

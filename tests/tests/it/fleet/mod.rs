@@ -13,6 +13,7 @@
 )]
 
 mod activity;
+mod cases;
 mod cut;
 mod deploy;
 mod example;
