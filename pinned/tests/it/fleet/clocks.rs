@@ -74,7 +74,7 @@ async fn a_wall_clock_that_jumps_by_an_hour_either_way_moves_no_lease() {
     // W7.2, W7.3, W4.2, and `cases.md`: "a wall clock that jumps by an hour either way: no lease moves"
     let ahead = Arc::new(AtomicI64::new(0));
     let world = World {
-        start: Instant::now(),
+        start: Domain::real().monotonic(),
         ahead: Arc::clone(&ahead),
         streams: RngStreams::seeded(7),
     };
