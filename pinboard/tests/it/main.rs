@@ -1,5 +1,6 @@
 //! Tests of the control plane, one module for each of its parts.
 
+mod certificates;
 mod cli;
 mod config;
 mod node;

@@ -1,8 +1,9 @@
 //! Programs that run beside a test and end with it.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+
+use crate::executable::executable;
 
 /// A running program; dropping it ends it.
 pub(crate) struct Process(Child);
@@ -47,23 +48,4 @@ impl Drop for Process {
 /// The command that runs an example, which is built first.
 pub(crate) fn example(name: &str) -> Command {
     Command::new(executable("examples", name))
-}
-
-/// The path of a program of another package of the workspace, which is built first.
-pub(crate) fn executable(package: &str, name: &str) -> PathBuf {
-    let build = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", package, "--bin", name])
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::inherit())
-        .output()
-        .expect("cargo runs");
-    assert!(build.status.success(), "{name} of {package} does not build");
-    String::from_utf8(build.stdout)
-        .expect("cargo writes UTF-8")
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == name)
-        .find_map(|message| Some(message["executable"].as_str()?.into()))
-        .expect("cargo names the executable")
 }

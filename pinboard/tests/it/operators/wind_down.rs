@@ -279,3 +279,46 @@ async fn a_worker_that_gets_the_id_anew_meanwhile_is_told_of_that_one() {
         assert_eq!(told, ["blue"], "whole: {whole}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_order_dies_with_the_worker_that_never_heard_it() {
+    // P3.5, P4.2, and `cases.md`: "wind-down begun, then the worker dies before it acts: the id is placeable after one lease, and
+    // the wind-down record is gone"
+    let world = World::new().await;
+    let node = world.node();
+    let holder = Worker::new(&world, 1).register(&node).await;
+    let other = Worker::new(&world, 2).register(&node).await;
+    world.place(&room("blue"), &holder).await;
+    assert_eq!(wind_down(&node, "blue", json!(3_600)).await, json!(true));
+    // It is never heard of again; the other one goes on.
+    let mut waited = Duration::ZERO;
+    let placed = loop {
+        let row = world.row(&room("blue")).await.expect("a row");
+        let claim = Claim {
+            key: room("blue"),
+            candidate: SessionId::new(&*other),
+            expected: Expected::HeldByDead {
+                session: row.session,
+                epoch: row.epoch,
+            },
+            above: 0,
+        };
+        match world.store.claim(claim).await.expect("the store") {
+            Claimed::Held(_) => {}
+            placed => break placed,
+        }
+        world.wait(Duration::from_secs(1)).await;
+        waited += Duration::from_secs(1);
+        heartbeat(&node, quiet_beat(&other)).await.ok();
+    };
+    assert!(
+        matches!(placed, Claimed::Placed { replaced: true, .. }),
+        "{placed:?}"
+    );
+    assert!(waited <= TTL + Duration::from_secs(1), "{waited:?}");
+    assert_eq!(fence(&world, "blue").await, None);
+    assert!(told(&node, &other).await.is_empty());
+    // Its next session is told nothing of an id that is not its own any more.
+    let again = Worker::new(&world, 1).register(&node).await;
+    assert!(told(&node, &again).await.is_empty());
+}

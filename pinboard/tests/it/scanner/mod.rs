@@ -4,4 +4,5 @@ mod fakes;
 mod fleet;
 mod lease;
 mod postgres;
+mod tls;
 mod waking;

@@ -16,7 +16,7 @@ const TABLES: &str = "\
         env TEXT NOT NULL DEFAULT '*', hostname TEXT NOT NULL DEFAULT '*', \
         PRIMARY KEY (ns, id, tray_ns, tray_id))";
 
-async fn client(dsn: &str) -> Client {
+pub(super) async fn client(dsn: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(dsn, NoTls).await.expect("a server");
     drop(Domain::real().spawn(connection));
     client

@@ -106,3 +106,26 @@ async fn more_messages_than_one_heartbeat_can_confirm_come_in_turns() {
     assert_eq!(heard.len(), IDS);
     assert_eq!(heard[IDS - 1], json!(format!("room-{}", IDS - 1)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn confirmations_that_come_late_or_twice_leave_the_newest_order_to_be_told() {
+    // P2.10, P3.5, and `cases.md`: "control messages delivered late, twice, out of order: the end state is that of the newest"
+    let world = World::new().await;
+    let node = world.node();
+    let session = Worker::new(&world, 1).register(&node).await;
+    let name = |heard: &[Value]| heard[0]["msgId"].as_str().expect("an id").to_owned();
+    tell(&world, &session, &[("blue", Some(60))]).await;
+    let first = hear(&node, &session, &[]).await;
+    tell(&world, &session, &[("blue", None)]).await;
+    let second = hear(&node, &session, &[&name(&first)]).await;
+    assert_eq!((second.len(), &second[0]["deadline"]), (1, &json!(null)));
+    tell(&world, &session, &[("blue", Some(30))]).await;
+    // An old confirmation comes once more, and the one of the order that has just been replaced.
+    for late in [&first, &second, &first] {
+        let heard = hear(&node, &session, &[&name(late)]).await;
+        assert_eq!((heard.len(), &heard[0]["deadline"]), (1, &json!(30)));
+    }
+    let newest = hear(&node, &session, &[]).await;
+    assert!(hear(&node, &session, &[&name(&newest)]).await.is_empty());
+    assert!(hear(&node, &session, &[&name(&first)]).await.is_empty());
+}

@@ -11,9 +11,11 @@ use super::failure::Failure;
 
 /// Sent as one message. The isolation is said outright, because the protocol relies on reading what the lock it waited
 /// for has protected, and a database may have another default. 25 s, so that the server errs before the client gives up
-/// after 30 (D11.1).
+/// after 30 (D11.1). Between statements nothing is waited for: whoever is silent there has stopped, and may not keep the
+/// next holder of its instances waiting for their epoch rows for as long as it stays stopped.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
-                     SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'";
+                     SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'; \
+                     SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
 /// The part of a transaction that is an operation's own.
 pub(super) trait Work: Send + Sync {

@@ -121,6 +121,10 @@ async fn a_displaced_worker_aborts_everything_and_never_registers_again() {
     );
     pass(120_000).await;
     assert_eq!((script.count(HEARTBEAT), script.count(REGISTER)), (1, 1));
+    // `cases.md`: "SIGTERM while superseded". There is nothing left to drain, and nobody to be told.
+    app.worker.drain(Some(seconds(30))).await;
+    app.shutdown().await;
+    assert_eq!((script.count(HEARTBEAT), script.count(REGISTER)), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

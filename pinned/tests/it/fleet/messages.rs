@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{HEARTBEAT, Script, touch};
+use super::{HEARTBEAT, Script, attested, touch};
 use crate::app::{App, pass};
 use crate::observe::Metrics;
-use crate::scene::{Actor, Scene, quick};
+use crate::scene::{Actor, Scene, post, quick};
 
 fn wind_down(msg: &str, id: &str, deadline: Value) -> Value {
     json!({ "msgId": msg, "type": "wind_down", "ns": "/actors", "id": id, "deadline": deadline })
@@ -127,4 +127,53 @@ async fn a_new_session_forgets_what_was_to_be_confirmed() {
     pass(9_100).await;
     assert!(script.sent(HEARTBEAT)[1].get("acks").is_some());
     assert!(script.last(HEARTBEAT).get("acks").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_come_late_and_twice_end_in_the_newest() {
+    // W5.1, W5.2, and `cases.md`: "control messages delivered late, twice, out of order: the end state is that of the newest"
+    let script = Script::default();
+    let scene = Scene::default();
+    let app = script.start(&scene).await;
+    let gate = scene.hold("work");
+    touch(&app, "a", "session-1", 1).await;
+    let call = post(&app, "/actors/a/work").epoch(1);
+    let work = attested(&app, call, "session-1").begin().await;
+    // The order comes, comes again because its confirmation was lost, and is taken back in the list that repeats it.
+    script.answer(
+        HEARTBEAT,
+        200,
+        ack(json!([wind_down("m1", "a", json!(20))])),
+    );
+    script.answer(HEARTBEAT, 503, json!({}));
+    script.answer(
+        HEARTBEAT,
+        200,
+        ack(json!([
+            wind_down("m1", "a", json!(14)),
+            wind_down("m2", "a", json!(null))
+        ])),
+    );
+    pass(40_000).await;
+    assert!(!work.is_finished());
+    assert_eq!(alive(&app), ["a"]);
+    assert!(script.last(HEARTBEAT).get("acks").is_none());
+    // And the other way round: taken back, and then ordered anew, with everything before it told once more.
+    script.answer(
+        HEARTBEAT,
+        200,
+        ack(json!([
+            wind_down("m1", "a", json!(1)),
+            wind_down("m2", "a", json!(null)),
+            wind_down("m2", "a", json!(null)),
+            wind_down("m3", "a", json!(5))
+        ])),
+    );
+    pass(3_000).await;
+    assert!(!work.is_finished(), "what was taken back cut nothing off");
+    pass(6_000).await;
+    let cut = work.await.expect("an answer");
+    assert_eq!(cut.status, 503);
+    assert!(alive(&app).is_empty());
+    drop(gate);
 }

@@ -2,6 +2,7 @@
 
 mod across;
 mod calls;
+mod clocks;
 mod echo;
 mod heartbeats;
 mod lease;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinned::durability::postgres::{PostgresOptions, PostgresStore};
 use pinned::durability::{RowFilter, StateStore, StoreError};
+use pinned_testing::Gate;
 
 use super::fast::fast_domain;
 use super::proxy::{Fate, Proxy, Statement};
@@ -274,4 +275,39 @@ async fn a_rollback_that_fails_costs_the_connection_alone() {
     assert!(lost.is_fence_lost() && cut.load(Ordering::Relaxed));
     read(&faulty.store, "blue", 1).await.expect("on another");
     assert_eq!(faulty.proxy.dialled(), 2);
+}
+
+// D2.4, D9.1: a worker that is stopped between two statements keeps the locks of its transaction for seconds, and not until
+// somebody lets it go on.
+#[tokio::test]
+async fn a_worker_that_stops_in_the_middle_of_a_transaction_lets_its_successor_pass() {
+    const IDLE: &str = "SELECT count(*) FROM pg_stat_activity \
+         WHERE datname = current_database() AND state = 'idle in transaction'";
+    let faulty = Faulty::parked(PostgresOptions::new()).await;
+    let gate = Gate::new();
+    faulty.proxy.plan({
+        let gate = gate.clone();
+        move |statement| {
+            if statement.connection == 0 && statement.text.starts_with("INSERT") {
+                Fate::Hold(gate.clone())
+            } else {
+                Fate::Pass
+            }
+        }
+    });
+    let late = tokio::spawn({
+        let store = Arc::new(faulty.store);
+        async move { write(&store, "blue", 1, 1).await }
+    });
+    faulty.rig.until(IDLE, 1).await;
+    let successor = store(&faulty.rig.dsn, PostgresOptions::new());
+    within(write(&successor, "blue", 2, 2))
+        .await
+        .expect("it passes");
+    gate.open();
+    // Its transaction is gone; tried again, it meets the fence.
+    let late = within(late).await.expect("no panic");
+    let late = late.expect_err("a late write");
+    assert!(late.is_fence_lost(), "{late:?}");
+    assert_eq!(faulty.rig.rows("blue").await, [r#"work/~ true {"n": 2}"#]);
 }

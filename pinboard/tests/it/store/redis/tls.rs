@@ -1,13 +1,12 @@
 //! TLS, as the system trusts it.
 
 use std::path::Path;
-use std::process::Command;
 
 use pinboard::store::{RegistryStore, StoreError};
 use pinned_testing::RedisServer;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use super::support::{STEADY, key, open, place, ready, worker};
+use crate::certificates;
 
 /// Set in a process of its own, which trusts another set of certificates: where the server is.
 const AT: &str = "PINBOARD_TEST_REDISS_PORT";
@@ -21,17 +20,10 @@ fn write(folder: &Path, file: &str, text: &str) -> String {
 #[tokio::test]
 async fn a_server_that_the_system_trusts_is_spoken_to_over_tls() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut authority = CertificateParams::new(Vec::<String>::new()).expect("no names");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key"))
-        .expect("an authority");
-    let key = KeyPair::generate().expect("a key");
-    let certificate = CertificateParams::new(vec!["localhost".to_owned()])
-        .and_then(|params| params.signed_by(&key, &authority))
-        .expect("a certificate");
-    let authority = write(folder.path(), "authority.pem", &authority.pem());
-    let certificate = write(folder.path(), "certificate.pem", &certificate.pem());
-    let key = write(folder.path(), "key.pem", &key.serialize_pem());
+    let pems = certificates::for_localhost();
+    let authority = write(folder.path(), "authority.pem", &pems.authority);
+    let certificate = write(folder.path(), "certificate.pem", &pems.certificate);
+    let key = write(folder.path(), "key.pem", &pems.key);
 
     let server = RedisServer::start().await;
     let port = free_port().await.to_string();
@@ -52,22 +44,8 @@ async fn a_server_that_the_system_trusts_is_spoken_to_over_tls() {
         ])
         .await;
 
-    // Who is trusted is read from the environment, and that of this process is everybody's.
-    let own = std::env::current_exe().expect("it runs");
-    let mut child = Command::new(own);
-    child
-        .args([
-            "--exact",
-            "store::redis::tls::in_a_process_of_its_own",
-            "--nocapture",
-        ])
-        .env(AT, &port)
-        .env("SSL_CERT_FILE", &authority)
-        .env_remove("SSL_CERT_DIR");
-    let mut child = child.spawn().expect("it starts");
-    let status = tokio::task::spawn_blocking(move || child.wait());
-    let status = status.await.expect("it is waited for").expect("it ends");
-    assert!(status.success(), "{status}");
+    let name = "store::redis::tls::in_a_process_of_its_own";
+    certificates::run_trusting(name, &authority, (AT, &port)).await;
 }
 
 async fn free_port() -> u16 {

@@ -1,17 +1,21 @@
 //! A worker for tests of fleets: admits items to a durable queue and writes down whatever its instances do, and has instances
 //! that call each other.
 //!
-//! It reads the environment of every worker, and `ACTIVITY_LOG`, the file that it appends to. Besides `/ledgers` it serves `/guests`, and
-//! `/brief` with a short time for instances to which nobody is attached.
+//! It reads the environment of every worker, and `ACTIVITY_LOG`, the file that it appends to. Its rows say who wrote them.
+//! Besides `/ledgers` it serves `/guests`, and `/brief` with a short time for instances to which nobody is attached.
 
 mod activity;
 mod control;
 mod guest;
 mod ledger;
 mod link;
+mod shadow;
+mod signed;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use pinned::durability::StateStore;
 use pinned::{HostOptions, PinnedWorker};
 
 #[tokio::main]
@@ -21,6 +25,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_ansi(false)
         .init();
     let activity = activity::Activity::from_environment()?;
+    let dsn = std::env::var("PINNED_STORE").map_err(|_| "PINNED_STORE names a PostgreSQL")?;
+    let store: Arc<dyn StateStore> = Arc::new(signed::Signed::open(&dsn)?);
     let mut worker = PinnedWorker::builder()
         .host::<ledger::Ledger>("/ledgers")
         .host::<link::Link>("/links")
@@ -29,7 +35,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .self_probe(control::self_probe())
         .merge(control::router())
         .environment()
-        .state(activity);
+        .shared_store(Arc::clone(&store))
+        .state(shadow::Store(store))
+        .state(activity.clone());
     // Shorter than in production, so that faults are over within a test.
     if let Some(interval) = milliseconds("HEARTBEAT_MS")? {
         worker = worker.heartbeat_interval(interval);
@@ -42,6 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let worker = worker.build()?;
     control::set_worker(&worker);
+    activity.watch(worker.lease().clone());
     worker.serve().await?;
     Ok(())
 }

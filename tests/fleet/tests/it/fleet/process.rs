@@ -5,11 +5,15 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use super::activity::{Event, Witness};
+
 /// A process of a fleet. Dropping it kills it.
 pub(super) struct Running {
     child: Child,
     /// A stopped process takes no signal but SIGKILL before it goes on.
     stopped: bool,
+    dead: bool,
+    witness: Option<Witness>,
 }
 
 impl Running {
@@ -30,7 +34,16 @@ impl Running {
         Self {
             child,
             stopped: false,
+            dead: false,
+            witness: None,
         }
+    }
+
+    /// The same, with what is done to it written down.
+    pub(super) fn start_watched(command: Command, log: &Path, witness: Witness) -> Self {
+        let mut running = Self::start(command, log);
+        running.witness = Some(witness);
+        running
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -40,15 +53,18 @@ impl Running {
     pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.died();
     }
 
     pub(super) fn stop(&mut self) {
+        self.note(Event::Stopped);
         self.signal("-STOP");
         self.stopped = true;
     }
 
     pub(super) fn go_on(&mut self) {
         self.signal("-CONT");
+        self.note(Event::Continued);
         self.stopped = false;
     }
 
@@ -58,7 +74,11 @@ impl Running {
 
     /// How it has ended, if it has.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("a child of ours")
+        let ended = self.child.try_wait().expect("a child of ours");
+        if ended.is_some() {
+            self.died();
+        }
+        ended
     }
 
     /// Waits until it has ended by itself.
@@ -74,6 +94,18 @@ impl Running {
                 self.pid()
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn died(&mut self) {
+        if !std::mem::replace(&mut self.dead, true) {
+            self.note(Event::Died);
+        }
+    }
+
+    fn note(&self, event: Event) {
+        if let Some(witness) = &self.witness {
+            witness.note(event, self.pid());
         }
     }
 

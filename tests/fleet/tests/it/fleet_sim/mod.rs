@@ -113,7 +113,7 @@ fn check(test: &str, run: impl Fn(u64) -> Outcome + Sync) {
     let seeds = setting("PINNED_FLEET_SEEDS").unwrap_or(ROUTINE);
     if let Some((seed, violations)) = first_failure(seeds, run) {
         panic!(
-            "seed {seed}:\n{}\nreplay: PINNED_SEED={seed} cargo test -p tests --test it fleet_sim::{test}",
+            "seed {seed}:\n{}\nreplay: PINNED_SEED={seed} cargo test -p fleet-tests --test it fleet_sim::{test}",
             violations.join("\n")
         );
     }

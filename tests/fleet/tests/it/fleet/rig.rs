@@ -9,7 +9,9 @@ use pinned_testing::{PostgresServer, RedisServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::activity;
+use super::activity::{self, Witness};
+use super::history::{self, History};
+use super::lives::{self, Lives};
 use super::process::Running;
 
 /// The token of workers and operators.
@@ -35,7 +37,7 @@ impl Default for Size {
     }
 }
 
-/// A fleet of real processes on loopback. Dropping it ends all of them.
+/// A fleet of real processes on loopback. Dropping it checks what they did, and ends all of them.
 pub(super) struct Rig {
     pub(super) size: Size,
     pub(super) redis: RedisServer,
@@ -46,6 +48,7 @@ pub(super) struct Rig {
     /// The names of processes that are not of this edition.
     pub(super) python: Vec<String>,
     dsn: String,
+    history: History,
     folder: TempDir,
 }
 
@@ -86,6 +89,7 @@ impl Rig {
         let redis = RedisServer::start().await;
         let postgres = PostgresServer::start().await;
         let dsn = postgres.create_database().await;
+        let history = History::keep(&postgres, &dsn).await;
         let folder = tempfile::tempdir().expect("a folder");
         let mut rig = Self {
             nodes: (0..size.nodes)
@@ -103,6 +107,7 @@ impl Rig {
             postgres,
             python: Vec::new(),
             dsn,
+            history,
             folder,
         };
         for index in 0..size.nodes {
@@ -164,7 +169,13 @@ impl Rig {
             .env("PINNED_PROBE_PORT", "0")
             .env("DRAIN_MS", "10000");
         let log = self.folder.path().join(&worker.name);
-        self.workers[index].running = Some(Running::start(command, &log));
+        let witness = self.witness();
+        self.workers[index].running = Some(Running::start_watched(command, &log, witness));
+    }
+
+    /// Writes down what is done to the processes of workers.
+    pub(super) fn witness(&self) -> Witness {
+        Witness::new(self.activity_log())
     }
 
     /// Where a process writes what it says.
@@ -172,7 +183,16 @@ impl Rig {
         self.folder.path().join(name)
     }
 
-    fn activity_log(&self) -> PathBuf {
+    pub(super) fn dsn(&self) -> &str {
+        &self.dsn
+    }
+
+    /// What the database remembers, and the way to ask it for more.
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub(super) fn activity_log(&self) -> PathBuf {
         self.folder.path().join("activity")
     }
 
@@ -277,15 +297,39 @@ impl Rig {
         Some(progress["executed"].clone())
     }
 
-    /// Checks what the workers wrote down: one live instance per id. How many activations there were.
+    /// Checks what the workers wrote down so far: one live instance per id. How many activations there were.
     pub(super) fn check_activity(&self) -> usize {
+        self.lives().activations
+    }
+
+    fn lives(&self) -> Lives {
         let lines = activity::read(&self.activity_log());
-        activity::check(&lines)
+        lives::check(&lines).unwrap_or_else(|broken| panic!("{broken}\n{}", self.logs()))
+    }
+}
+
+/// Every story ends with this, whatever it was about.
+impl Drop for Rig {
+    fn drop(&mut self) {
+        // The test has failed already.
+        if std::thread::panicking() {
+            return;
+        }
+        // In this order: whoever has written since is known to have been set up.
+        let entries = self.history.read();
+        let Lives {
+            activations,
+            excused,
+            owners,
+        } = self.lives();
+        let writes = history::check(&entries, owners)
+            .unwrap_or_else(|broken| panic!("{broken}\n{}", self.logs()));
+        println!("checked: {activations} activations, {writes} writes, {excused} excused");
     }
 }
 
 /// Nothing of the surrounding environment but what a process needs to run.
-fn clean(command: &mut Command) -> &mut Command {
+pub(super) fn clean(command: &mut Command) -> &mut Command {
     command.env_clear();
     for name in ["PATH", "HOME", "TMPDIR", "RUST_BACKTRACE"] {
         if let Some(value) = std::env::var_os(name) {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::activity::Activity;
+use crate::shadow;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Item {
@@ -17,7 +18,13 @@ pub(crate) struct Item {
     /// How long its first attempts take, in milliseconds.
     #[serde(default)]
     takes: u64,
+    /// The edition that alone takes that long over it, and does so on every attempt.
+    #[serde(default)]
+    holds: String,
 }
+
+/// What this edition calls itself, in items and in answers.
+const EDITION: &str = "rust";
 
 #[derive(Tray)]
 pub(crate) struct Work {
@@ -53,11 +60,6 @@ impl Ledger {
         ledger
     }
 
-    #[lifespan::teardown]
-    async fn teardown(&mut self) {
-        self.note("end");
-    }
-
     /// Counts in memory, alone, and says who counted.
     #[route::post("/touch")]
     async fn touch(&mut self) -> Json<Value> {
@@ -70,6 +72,13 @@ impl Ledger {
     async fn whoami(&self) -> Json<Value> {
         self.note("run");
         Json(self.who())
+    }
+
+    /// Leaves something behind that writes under this epoch as long as the store lets it.
+    #[route::post("/shadow")]
+    async fn shadow(&self) {
+        let store = self.ctx.state().expect("given by main");
+        shadow::follow(&self.ctx, store, std::sync::Arc::clone(&self.activity));
     }
 
     /// Answers once the item is durably admitted.
@@ -115,8 +124,16 @@ impl Ledger {
         item: Item,
         dispatch: Dispatch<Work>,
     ) -> Result<(), TrayError> {
+        let ctx = this.context();
+        let epoch = ctx.placement_epoch().unwrap_or(0);
+        let activity = ctx.state::<Activity>().expect("given by main");
+        activity.note_item("deliver", ctx.id(), epoch, &item.id);
         let attempt = dispatch.attempts();
-        if item.takes > 0 && attempt < 3 {
+        let slow = match item.holds.as_str() {
+            "" => attempt < 3,
+            holder => holder == EDITION,
+        };
+        if item.takes > 0 && slow {
             let takes = std::time::Duration::from_millis(item.takes);
             this.context().domain().sleep(takes).await;
         }
@@ -137,6 +154,18 @@ impl Ledger {
     }
 
     fn who(&self) -> Value {
-        json!({ "pid": std::process::id(), "epoch": self.epoch().to_string(), "count": self.count })
+        json!({
+            "edition": EDITION,
+            "pid": std::process::id(),
+            "epoch": self.epoch().to_string(),
+            "count": self.count,
+        })
+    }
+}
+
+/// The end of the value is the end of the instance, torn down or not.
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        self.note("end");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
@@ -12,7 +13,9 @@ use super::process::Running;
 use super::rig::{Member, PATIENCE, Rig, Size, TOKEN};
 
 /// A virtual environment with the published worker, made once for each version of what it needs.
-fn environment() -> PathBuf {
+pub(super) fn environment() -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _making = ONE_AT_A_TIME.lock();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
     let wanted = std::fs::read_to_string(sources.join("requirements.txt")).expect("requirements");
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-worker");
