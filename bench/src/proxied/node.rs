@@ -67,6 +67,21 @@ impl Node {
         Ok(())
     }
 
+    /// Waits until it places ids, which it does not within the quarantine of its start: until a `POST` to `path` succeeds.
+    ///
+    /// # Errors
+    /// When that takes longer than 60 s.
+    pub fn wait_until_placing(&self, path: &str) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while ureq::post(self.url(path)).send_empty().is_err() {
+            if Instant::now() > deadline {
+                return Err("pinboard places nothing".into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
     /// Its address.
     pub fn addr(&self) -> SocketAddr {
         self.addr

@@ -133,16 +133,20 @@ impl State {
         epoch: Option<u64>,
         now: Now,
     ) -> Result<Admitted, RefusalReason> {
+        let fresh = !self.records.contains_key(key);
         if self.lease.is_expired(now.own) {
+            if fresh {
+                self.turn_away(key, epoch, now);
+            }
             return Err(RefusalReason::LeaseExpired);
         }
         if let Some(epoch) = epoch {
             let age = self.lease.fence_age();
             self.fences.admit(key, epoch, now.own, age)?;
         }
-        let fresh = !self.records.contains_key(key);
-        if fresh {
-            self.activate(key, epoch, now)?;
+        if fresh && let Err(refusal) = self.activate(key, epoch, now) {
+            self.turn_away(key, epoch, now);
+            return Err(refusal);
         }
         let effective = self
             .records
@@ -171,6 +175,14 @@ impl State {
             closed: record.closed.clone(),
             fresh,
         })
+    }
+
+    /// The control plane takes an id elsewhere when it is refused where it does not live (P5.9). What comes under the same epoch
+    /// later, when the lease is good again, is late, and must not find a second home here.
+    fn turn_away(&mut self, key: &InstanceKey, epoch: Option<u64>, now: Now) {
+        if let Some(epoch) = epoch {
+            self.fences.release(key, epoch, now.own);
+        }
     }
 
     fn activate(
