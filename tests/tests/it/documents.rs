@@ -136,7 +136,7 @@ fn default_of(source: &str, before: &str) -> u64 {
 #[test]
 fn what_runs_a_fleet_agrees_with_the_defaults_of_the_programs() {
     let drain = default_of(
-        "pinned/src/worker/builder.rs",
+        "pinned/src/worker/builder/options.rs",
         "drain_deadline: Duration::from_secs(",
     );
     let goodbye = default_of(
@@ -148,7 +148,7 @@ fn what_runs_a_fleet_agrees_with_the_defaults_of_the_programs() {
         "THRESHOLD: Duration = Duration::from_secs(",
     );
     let port = default_of(
-        "pinned/src/worker/builder.rs",
+        "pinned/src/worker/builder/build.rs",
         "SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED),",
     );
     let node_drain = default_of(
