@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
 
 use super::WorkerBuilder;
-use super::mounts::attach;
+use super::mounts::{attach, nothing_hosted};
 use crate::api::chain::OpenCalls;
 use crate::domain::Domain;
 use crate::durability::{Durability, StateStore, StoreDurability};
@@ -22,7 +22,7 @@ use crate::worker::environment::Environment;
 use crate::worker::fleet::Fleet;
 use crate::worker::probe::Health;
 use crate::worker::process::Process;
-use crate::worker::{PinnedWorker, Settings, WorkerCore, nothing_hosted, store};
+use crate::worker::{PinnedWorker, Settings, WorkerCore, store};
 
 impl WorkerBuilder {
     /// Checks everything and makes the worker.

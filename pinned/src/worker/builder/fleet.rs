@@ -94,7 +94,7 @@ impl WorkerBuilder {
         environment: &Environment,
         hostname: Option<&str>,
     ) -> Result<Option<Membership>> {
-        environment.fill_in(&mut self.fleet);
+        environment.fill_in_fleet(&mut self.fleet);
         let placed = self.fleet.url.is_some() || self.control_plane.is_some();
         self.fleet.check(hostname, placed)?;
         placed.then(|| self.fleet.membership(hostname)).transpose()

@@ -54,3 +54,12 @@ pub(super) fn attach(
     }
     Ok(hosts)
 }
+
+/// The error for a worker without any namespace.
+pub(super) fn nothing_hosted() -> Error {
+    Error::config(
+        "no namespace to serve: annotate an impl block with `#[pinned_api(\"/namespace\")]`, or mount a struct by hand \
+         with `PinnedWorker::builder().host::<T>(\"/namespace\")`; a struct in a library crate of which nothing is \
+         used is found after `pinned::link!(crate_name)`",
+    )
+}
