@@ -42,7 +42,7 @@ impl WorkerBuilder {
     }
 
     /// The identity of the data of this worker, in hostname-aware mode; hosts may have another
-    /// ([`HostOptions::env`]).
+    /// ([`HostOptions::env`](crate::HostOptions::env)).
     pub fn env(mut self, env: impl Into<String>) -> Self {
         self.fleet.env = Some(env.into());
         self

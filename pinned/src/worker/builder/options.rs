@@ -113,13 +113,13 @@ impl WorkerBuilder {
         self
     }
 
-    /// Reads what is not set by hand from the environment: see [`PinnedWorker::from_registry`].
+    /// Reads what is not set by hand from the environment: see [`PinnedWorker::from_registry`](crate::PinnedWorker::from_registry).
     pub fn environment(mut self) -> Self {
         self.environment = Some(Environment::of_process());
         self
     }
 
-    /// Where [`PinnedWorker::serve`] listens (0.0.0.0:8000). Port 0 takes a free one.
+    /// Where [`PinnedWorker::serve`](crate::PinnedWorker::serve) listens (0.0.0.0:8000). Port 0 takes a free one.
     pub fn bind(mut self, address: impl Into<SocketAddr>) -> Self {
         self.address = Some(address.into());
         self
@@ -179,7 +179,7 @@ impl WorkerBuilder {
     ///
     /// # Panics
     ///
-    /// When two routers that are merged answer the same path. [`PinnedWorker::serve`] panics likewise when one answers
+    /// When two routers that are merged answer the same path. [`PinnedWorker::serve`](crate::PinnedWorker::serve) panics likewise when one answers
     /// `/readyz`, `/livez`, `/_pinned/stats` or, where it is served, `/metrics`.
     pub fn merge(mut self, router: axum::Router) -> Self {
         self.extra = Some(match self.extra {
