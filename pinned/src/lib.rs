@@ -33,9 +33,11 @@
 //! | know when something is durable | [`Receipt`], [`Frontier`], [`FrontierError`] |
 //! | choose or write a state store | [`durability`] |
 //! | authorize requests | [`Auth`], [`Connection`], [`Denied`] |
-//! | know what an instance may ask of its host | [`Context`], [`InstanceLease`], [`Cluster`] |
+//! | know what an instance may ask of its host | [`Context`], [`InstanceLease`] |
 //! | talk over WebSockets | [`ws`] |
 //! | serve | [`PinnedWorker`], [`WorkerBuilder`], [`HostOptions`] |
+//! | tell a load balancer or Kubernetes how it is | [`PinnedWorker::probes`], [`Unready`], [`SelfProbe`] |
+//! | call other instances, or open a WebSocket to one | [`Cluster`], [`ClusterRequest`], [`ClusterSocketRequest`] |
 //! | call instances from code of the same process | [`PinnedHost`] |
 //! | see what a host answers itself | [`Refusal`] |
 //! | follow the worker's lease | [`lease`] |
@@ -47,6 +49,7 @@
 //! | Feature | default? | what it adds |
 //! |---|---|---|
 //! | `sqlite` | yes | the state store in a file, `durability::SqliteStore` |
+//! | `fleet` | yes | joining the fleet of a pinboard: registration, heartbeats, calls to instances on other workers |
 //! | `postgres` | no | the state store on PostgreSQL, `durability::postgres::PostgresStore` |
 //! | `metrics` | no | `WorkerBuilder::metrics`: `/metrics` in the Prometheus text format |
 

@@ -43,8 +43,12 @@ impl PinnedWorker {
     /// |---|---|---|
     /// | `PORT` | where [`PinnedWorker::serve`] listens | 8000 |
     /// | `BIND` | on which address | 0.0.0.0 |
-    /// | `PINBOARD_URL` | the control plane; an error in this version, which serves in local mode alone | none |
-    /// | `PINBOARD_TOKEN`, `ADVERTISE_URL` | settings of that control plane; an error without its URL | none |
+    /// | `PINNED_STORE` | `memory:`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; opened only if something that is mounted keeps state | `sqlite:pinned.db` |
+    /// | `PINBOARD_URL` | the control plane whose fleet it joins (feature `fleet`) | local mode |
+    /// | `PINBOARD_TOKEN`, `ADVERTISE_URL` | what the control plane knows this worker by, and where it reaches it; an error without its URL | none |
+    /// | `PINNED_HOSTNAME` | see [`WorkerBuilder::hostname`] | none |
+    /// | `PINNED_PROBE_INTERVAL_MS`, `PINNED_PROBE_THRESHOLD_MS` | see [`WorkerBuilder::self_probe`]; an interval of 0 turns it off | 1000, 5000 |
+    /// | `PINNED_PROBE_PORT` | see [`WorkerBuilder::probe_address`] | none |
     ///
     /// Local mode is dev mode: it logs a warning, and is refused when `NODE_ENV`, `ENVIRONMENT` or `APP_ENV` says
     /// `production` or `prod`, unless `PINBOARD_ALLOW_DEV_IN_PRODUCTION=1`.

@@ -9,6 +9,7 @@ use pinned_wire::headers::REFUSAL;
 use serde_json::json;
 
 use super::lifespan::SetupError;
+use crate::durability::FrontierError;
 
 /// `body`, which is JSON, with `status`.
 pub(crate) fn json_response(status: StatusCode, body: impl Into<Body>) -> Response {
@@ -197,5 +198,18 @@ impl IntoResponse for Refusal {
             headers.insert(REFUSAL, HeaderValue::from_static(slug));
         }
         response
+    }
+}
+
+impl IntoResponse for FrontierError {
+    fn into_response(self) -> Response {
+        if matches!(self, Self::WithinAnother) {
+            tracing::error!(target: "pinned::durability", error = %self, "a request was programmed to wait in a circle");
+            return internal_error();
+        }
+        let detail =
+            "the outcome is unknown: durable effects of this request could not be confirmed";
+        let body = axum::Json(json!({ "detail": detail }));
+        (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
     }
 }

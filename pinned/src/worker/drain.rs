@@ -66,6 +66,15 @@ impl PinnedWorker {
         self.drain(Some(self.core.settings.drain_deadline)).await;
     }
 
+    /// A second signal ends the process, whatever it is doing.
+    fn end_at_next(&self, mut signals: Terminations) {
+        self.core.env.domain.spawn(async move {
+            let number = signals.next().await;
+            tracing::warn!(target: "pinned::worker", "a second signal; ending at once");
+            std::process::exit(128 + number);
+        });
+    }
+
     /// Drains every host: no new activations, idle instances close now, busy ones when they are done, and what is left
     /// at `deadline` from now is cut off; `None` never cuts off. Resolves once nothing is left, or the drain is revoked.
     ///

@@ -123,9 +123,9 @@ impl Environment {
         self.get(PINNED_HOSTNAME)
     }
 
-    /// Fills in what was not set by hand: an argument overrides its variable.
+    /// What the worker is told of its fleet, as far as it was not set by hand: an argument overrides its variable.
     #[cfg(feature = "fleet")]
-    pub(super) fn fill_in(&self, fleet: &mut FleetSettings) {
+    pub(super) fn fill_in_fleet(&self, fleet: &mut FleetSettings) {
         let fill = |known: &mut Option<String>, name: &str| {
             if known.is_none() {
                 *known = self.get(name).map(str::to_owned);
@@ -256,7 +256,7 @@ mod tests {
         #[cfg(feature = "fleet")]
         {
             let mut fleet = FleetSettings::default();
-            environment.fill_in(&mut fleet);
+            environment.fill_in_fleet(&mut fleet);
             let Err(error) = fleet.connect(crate::fleet::http::client().unwrap()) else {
                 panic!("that is no URL");
             };

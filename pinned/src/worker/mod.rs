@@ -27,7 +27,6 @@ use std::time::Duration;
 
 use crate::api::definition::PinnedApi;
 use crate::domain::Domain;
-use crate::error::Error;
 use crate::host::core::Host;
 use crate::host::env::WorkerEnv;
 use crate::host::handle::PinnedHost;
@@ -144,13 +143,4 @@ impl fmt::Debug for PinnedWorker {
             .field("address", &self.core.settings.address)
             .finish_non_exhaustive()
     }
-}
-
-/// The error for a worker without any namespace.
-fn nothing_hosted() -> Error {
-    Error::config(
-        "no namespace to serve: annotate an impl block with `#[pinned_api(\"/namespace\")]`, or mount a struct by hand \
-         with `PinnedWorker::builder().host::<T>(\"/namespace\")`; a struct in a library crate of which nothing is \
-         used is found after `pinned::link!(crate_name)`",
-    )
 }

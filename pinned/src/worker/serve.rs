@@ -83,13 +83,4 @@ impl PinnedWorker {
             }
         }
     }
-
-    /// A second signal ends the process, whatever it is doing.
-    pub(super) fn end_at_next(&self, mut signals: Terminations) {
-        self.core.env.domain.spawn(async move {
-            let number = signals.next().await;
-            tracing::warn!(target: "pinned::worker", "a second signal; ending at once");
-            std::process::exit(128 + number);
-        });
-    }
 }

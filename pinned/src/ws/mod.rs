@@ -27,6 +27,7 @@ mod message;
 mod poll;
 mod slot;
 mod socket;
+mod state;
 #[cfg(test)]
 mod tests;
 mod transport;

@@ -20,6 +20,7 @@ use super::{
     close_code,
     handshake::Handshake,
     link::{KeepAlive, Limits, Link, Step},
+    state::{Ended, Inner, State},
     transport::{Io, Transport},
     wakes::{Wakes, yield_if_due},
 };
@@ -39,46 +40,12 @@ pub(super) struct Slot {
     /// The waker over `wakes`, made once.
     waker: Waker,
     /// Which end of the conversation this is.
-    role: Role,
+    pub(super) role: Role,
     /// The subprotocols that the client offers.
     offered: Vec<String>,
     /// The subprotocol in use, known from the moment of acceptance.
     selected: OnceLock<String>,
     inner: Mutex<Inner>,
-}
-
-struct Inner {
-    state: State,
-    /// Whether the opening answer went out, however the socket ended then.
-    accepted: bool,
-    /// Who says goodbye for an end that is dropped in the middle of the conversation; nobody where a host looks after it.
-    heir: Option<oneshot::Sender<Box<Link>>>,
-}
-
-enum State {
-    /// The request has no answer yet.
-    Pending {
-        answer: oneshot::Sender<Response>,
-        handshake: Handshake,
-        transport: Transport,
-    },
-    /// The opening answer is on its way, and the connection comes after it.
-    Upgrading {
-        transport: Transport,
-        limits: Limits,
-    },
-    /// The conversation. Boxed: a slot may outlive it by far.
-    Open(Box<Link>),
-    /// It is over.
-    Ended { why: Ended, told: bool },
-}
-
-/// Why a slot has no socket any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    ByHost,
-    PeerLeft,
-    Refused,
 }
 
 /// What was taken out of a slot at its end.
@@ -371,7 +338,7 @@ impl Slot {
         }
     }
 
-    fn link(&self, io: Io, limits: Limits) -> Box<Link> {
+    pub(super) fn link(&self, io: Io, limits: Limits) -> Box<Link> {
         Box::new(Link::new(io, self.role, limits, self.domain.monotonic()))
     }
 
@@ -412,63 +379,6 @@ impl Drop for Slot {
                 }
             }
             State::Upgrading { .. } | State::Ended { .. } => {}
-        }
-    }
-}
-
-// ===== impl Inner =====
-
-impl Inner {
-    /// Puts the end in the place of the state, and hands that out.
-    fn end(&mut self, why: Ended) -> State {
-        mem::replace(&mut self.state, State::Ended { why, told: false })
-    }
-
-    /// Ready with the open socket, waiting for the connection if that is on its way.
-    fn poll_open(
-        &mut self,
-        slot: &Slot,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<&mut Link, SocketError>> {
-        if let State::Upgrading { transport, limits } = &mut self.state {
-            self.state = match ready!(transport.poll_take(cx)) {
-                Some(io) => State::Open(slot.link(io, *limits)),
-                None => State::Ended {
-                    why: Ended::PeerLeft,
-                    told: false,
-                },
-            };
-        }
-        Poll::Ready(match &mut self.state {
-            State::Open(link) => Ok(link),
-            State::Ended { why, .. } => Err(why.error(slot.role)),
-            State::Pending { .. } | State::Upgrading { .. } => Err(SocketError::NotAccepted),
-        })
-    }
-
-    fn poll_flush(&mut self, slot: &Slot, cx: &mut Context<'_>) -> Poll<Result<(), SocketError>> {
-        ready!(self.poll_open(slot, cx))?.poll_flush()
-    }
-
-    /// The error that ended the socket, told to the reader once: one that goes on after errors must come to an end.
-    fn tell_end(&mut self, role: Role) -> Step {
-        match &mut self.state {
-            State::Ended { why, told } if !*told => {
-                *told = true;
-                Step::Item(Err(why.error(role)))
-            }
-            _ => Step::End,
-        }
-    }
-}
-
-// ===== impl Ended =====
-
-impl Ended {
-    fn error(self, role: Role) -> SocketError {
-        match self {
-            Self::ByHost | Self::Refused => SocketError::EndedByHost,
-            Self::PeerLeft => SocketError::left(role),
         }
     }
 }

@@ -136,7 +136,7 @@ fn default_of(source: &str, before: &str) -> u64 {
 #[test]
 fn what_runs_a_fleet_agrees_with_the_defaults_of_the_programs() {
     let drain = default_of(
-        "pinned/src/worker/builder.rs",
+        "pinned/src/worker/builder/options.rs",
         "drain_deadline: Duration::from_secs(",
     );
     let goodbye = default_of(
@@ -148,7 +148,7 @@ fn what_runs_a_fleet_agrees_with_the_defaults_of_the_programs() {
         "THRESHOLD: Duration = Duration::from_secs(",
     );
     let port = default_of(
-        "pinned/src/worker/builder.rs",
+        "pinned/src/worker/builder/build.rs",
         "SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED),",
     );
     let node_drain = default_of(
@@ -201,11 +201,59 @@ fn what_runs_a_fleet_agrees_with_the_defaults_of_the_programs() {
     assert_eq!(stop(&units[1]), grace(workers));
 }
 
+/// The texts of `source` between double quotes that `keep` is true of.
+fn literals(source: &str, keep: impl Fn(&str) -> bool) -> Vec<&str> {
+    source
+        .split('"')
+        .skip(1)
+        .filter(|text| keep(text))
+        .collect()
+}
+
+#[test]
+fn every_variable_of_a_worker_is_in_the_readme_and_in_its_documentation() {
+    let source = read("pinned/src/worker/environment.rs");
+    let (constants, _) = source
+        .split_once("\nimpl Environment {")
+        .expect("an impl block");
+    let is_name = |text: &str| text.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    let variables = literals(constants, |text| !text.is_empty() && is_name(text));
+    assert!(variables.len() > 10, "{variables:?}");
+    for page in ["README.md", "pinned/src/registry.rs"] {
+        let text = read(page);
+        for variable in &variables {
+            let is_named = ["`", "=1`"].map(|end| text.contains(&format!("`{variable}{end}")));
+            assert!(is_named.contains(&true), "{page}: {variable}");
+        }
+    }
+}
+
+#[test]
+fn every_package_that_verify_installs_is_named_to_contributors() {
+    let verify = read("verify");
+    let (_, needed) = verify.split_once("readonly needed=(\n").expect("the list");
+    let (needed, _) = needed.split_once("\n)").expect("the end of the list");
+    let contributing = read("CONTRIBUTING.md");
+    let pairs = needed.lines().map(str::trim);
+    for pair in pairs.filter(|line| !line.starts_with('#')) {
+        let pair = pair.trim_matches('"');
+        let (_, packages) = pair.split_once(':').expect("a command and its packages");
+        for package in packages
+            .split(' ')
+            .filter(|name| *name != "libc6-dev" && *name != "python3")
+        {
+            assert!(contributing.contains(&format!("`{package}`")), "{package}");
+        }
+    }
+}
+
 #[test]
 fn what_the_pages_link_to_is_there() {
     for page in [
         "README.md",
         "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/decisions.md",
         "docs/fleet.md",
         "docs/pinboard.md",
     ] {

@@ -1,5 +1,6 @@
-//! The manifests, scrape configurations and alert rules in the pages are YAML, and name what there is.
+//! Manifests, scrape configurations and alert rules are YAML, and name what there is; tables have every metric.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,9 +23,17 @@ fn pages() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The documents in the blocks of YAML of all pages.
+/// The documents of all manifests, and in the blocks of YAML of all pages.
 fn documents() -> Vec<Yaml> {
     let mut documents = Vec::new();
+    for entry in fs::read_dir(root().join("docs/fleet")).expect("the files of the guide") {
+        let path = entry.expect("a folder can be listed").path();
+        if path.extension().is_some_and(|ending| ending == "yaml") {
+            let text = fs::read_to_string(&path).expect("a manifest");
+            let parsed = YamlLoader::load_from_str(&text);
+            documents.extend(parsed.unwrap_or_else(|error| panic!("{path:?}: {error}")));
+        }
+    }
     for (page, text) in pages() {
         for block in text.split("\n```yaml\n").skip(1) {
             let (block, _) = block.split_once("\n```").expect("an end");
@@ -58,6 +67,32 @@ fn sources() -> String {
 fn metrics(expression: &str) -> impl Iterator<Item = &str> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("pinned_") || word.starts_with("pinboard_"))
+}
+
+/// The metrics that `sources` name, each as a whole literal.
+fn counted(sources: &str) -> BTreeSet<&str> {
+    let literals = sources.split('"').skip(1);
+    let names = literals.filter(|text| text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+    names
+        .filter(|name| name.starts_with("pinned_") || name.starts_with("pinboard_"))
+        // What headers begin with.
+        .filter(|name| !name.ends_with('_'))
+        .collect()
+}
+
+#[test]
+fn every_metric_is_in_a_table() {
+    let sources = sources();
+    let pages: String = pages().into_iter().map(|(_, text)| text).collect();
+    let rows: BTreeSet<&str> = pages
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next())
+        .collect();
+    let counted = counted(&sources);
+    assert!(counted.len() > 20, "{counted:?}");
+    for metric in counted {
+        assert!(rows.contains(metric), "{metric} is in no row");
+    }
 }
 
 fn text<'a>(yaml: &'a Yaml, what: &str) -> &'a str {
@@ -109,10 +144,7 @@ fn manifests_are_whole_and_probe_what_is_answered() {
         .iter()
         .filter(|document| !document["kind"].is_badvalue())
         .collect();
-    assert!(
-        !manifests.is_empty(),
-        "the pages have no manifests any more"
-    );
+    assert!(!manifests.is_empty(), "there are no manifests any more");
     for manifest in &manifests {
         let kind = text(&manifest["kind"], "a kind");
         text(&manifest["apiVersion"], kind);

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::response::{IntoResponse, Response};
-
 use crate::durability::store::{FenceLost, StoreError};
 use crate::error::BoxError;
 
@@ -59,18 +57,5 @@ impl FrontierError {
             FrontierFailure::Store(StoreError::FenceLost(lost)) => Some(lost),
             _ => None,
         }
-    }
-}
-
-impl IntoResponse for FrontierError {
-    fn into_response(self) -> Response {
-        if matches!(self, Self::WithinAnother) {
-            tracing::error!(target: "pinned::durability", error = %self, "a request was programmed to wait in a circle");
-            return crate::api::refusal::internal_error();
-        }
-        let detail =
-            "the outcome is unknown: durable effects of this request could not be confirmed";
-        let body = axum::Json(serde_json::json!({ "detail": detail }));
-        (http::StatusCode::SERVICE_UNAVAILABLE, body).into_response()
     }
 }

@@ -2,7 +2,7 @@
 //! that call each other.
 //!
 //! It reads the environment of every worker, and `ACTIVITY_LOG`, the file that it appends to. Its rows say who wrote them.
-//! Besides `/ledgers` it serves `/guests`, and `/brief` with a short time for instances to which nobody is attached.
+//! Besides `/ledgers` it serves `/links`, `/guests`, and `/brief` with a short time for instances to which nobody is attached.
 
 mod activity;
 mod control;

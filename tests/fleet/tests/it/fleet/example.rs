@@ -8,7 +8,7 @@ use super::rig::free_port;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_shows_that_counters_outlive_a_drain() {
-    let program = crate::process::executable("examples", "fleet");
+    let program = crate::executable::executable("examples", "fleet");
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("fleet");
     // The ports after it are the workers'.

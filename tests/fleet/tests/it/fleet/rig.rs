@@ -348,7 +348,7 @@ pub(super) fn pinboard() -> PathBuf {
 fn built(package: &str, name: &str) -> PathBuf {
     static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     BUILT
-        .get_or_init(|| crate::process::executable(package, name))
+        .get_or_init(|| crate::executable::executable(package, name))
         .clone()
 }
 
