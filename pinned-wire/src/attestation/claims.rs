@@ -85,6 +85,21 @@ impl Claims {
         }
     }
 
+    /// Whether they name nobody: a token of such claims is the same for all callers.
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        let Self {
+            aud: _,
+            iat: _,
+            exp: _,
+            caller,
+            depth,
+            acct,
+            chain,
+        } = self;
+        caller.is_none() && depth.is_none() && acct.is_none() && chain.is_none()
+    }
+
     /// Names the calling instance, `<ns>/<id>`, and its depth in the chain of calls.
     #[must_use]
     pub fn with_caller(mut self, caller: impl Into<String>, depth: u64) -> Self {

@@ -51,8 +51,15 @@ pub fn verify(secret: &str, audiences: &[&str], now: SystemTime, token: &str) ->
     }
     // By way of a map, because serde would take an array for a struct.
     let claims = Claims::deserialize(Value::Object(decode(payload)?)).ok()?;
-    let timely = (nanos(claims.iat, -1)..=nanos(claims.exp, 1)).contains(&unix_nanos(now));
-    (timely && audiences.contains(&claims.aud.as_str())).then_some(claims)
+    (claims.is_timely(now) && audiences.contains(&claims.aud.as_str())).then_some(claims)
+}
+
+impl Claims {
+    /// Whether a token with these claims is good at `now`, which may be off by [`LEEWAY`] either way, ends included.
+    #[must_use]
+    pub fn is_timely(&self, now: SystemTime) -> bool {
+        (nanos(self.iat, -1)..=nanos(self.exp, 1)).contains(&unix_nanos(now))
+    }
 }
 
 /// Whether `given` is the secret that was expected, found out in a time that depends on the lengths alone.

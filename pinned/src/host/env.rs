@@ -7,6 +7,7 @@ use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::Request;
 
+use super::tokens::RecentTokens;
 use crate::api::chain::OpenCalls;
 use crate::api::cluster::ClusterError;
 use crate::api::seam::Seam;
@@ -50,6 +51,7 @@ pub(crate) struct WorkerEnv {
     pub(crate) shared: SharedState,
     /// The worker's secret: the key of attestations, hex as it is.
     pub(crate) secret: String,
+    pub(crate) recent: RecentTokens,
     pub(crate) placements: Option<Arc<dyn Placements>>,
     pub(crate) durability: Option<Arc<dyn Durability>>,
     /// What is behind it, to be opened at the start.
@@ -66,7 +68,8 @@ impl WorkerEnv {
         audiences: &[&str],
         token: &str,
     ) -> Option<pinned_wire::attestation::Claims> {
-        pinned_wire::attestation::verify(&self.secret, audiences, self.domain.now(), token)
+        self.recent
+            .verify(&self.secret, audiences, self.domain.now(), token)
     }
 
     /// Whether a control plane places the ids of this worker.

@@ -27,6 +27,7 @@ pub(crate) mod socket;
 pub(crate) mod stats;
 pub(crate) mod sweep;
 pub(crate) mod timers;
+pub(crate) mod tokens;
 pub(crate) mod turns;
 pub(crate) mod wind_down;
 pub(crate) mod work;

@@ -17,6 +17,7 @@ use crate::fleet::placements::FleetPlacements;
 use crate::host::env::WorkerEnv;
 use crate::host::hosts::Hosts;
 use crate::host::options::HostOptions;
+use crate::host::tokens::RecentTokens;
 use crate::lease::{Lease, LeaseSettings};
 use crate::worker::environment::Environment;
 use crate::worker::fleet::Fleet;
@@ -67,6 +68,7 @@ impl WorkerBuilder {
         }
         let env = Arc::new(WorkerEnv {
             secret,
+            recent: RecentTokens::default(),
             calls: Arc::new(OpenCalls::new(&domain)),
             domain,
             lease,
