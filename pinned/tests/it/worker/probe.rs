@@ -99,6 +99,28 @@ async fn a_worker_that_is_told_not_to_does_not_watch_itself() {
     app.probe("/readyz").await.assert_ok("");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_under_way_while_the_process_was_stopped_has_not_hung() {
+    let (_metrics, logs) = (Metrics::capture(), Logs::capture());
+    // It takes a moment, and then several steps, as one over a connection does.
+    let probe = SelfProbe::new().also(|| async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+        }
+    });
+    let app = App::start(Scene::default().worker(quick()).self_probe(probe)).await;
+    pass(5).await;
+    // Nothing of the process runs, and the clock goes on.
+    tokio::time::advance(seconds(60)).await;
+    pass(1_500).await;
+    app.probe("/readyz").await.assert_ok("");
+    assert_eq!(
+        logs.events("ERROR", "the self-probe gets no answer").len(),
+        0
+    );
+}
+
 #[test]
 fn times_that_make_no_sense_are_refused() {
     for (interval, threshold) in [(0, 5), (5, 4)] {
