@@ -226,3 +226,44 @@ async fn a_port_for_probes_that_is_taken_is_an_error_at_the_start() {
     let error = worker.run_lifespan().await.expect_err("it is taken");
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }
+
+#[tokio::test]
+async fn the_port_for_probes_is_free_again_once_the_worker_has_ended() {
+    let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
+    for shuts_down in [true, false].repeat(20) {
+        let worker = Scene::default().worker(quick()).probe_address(address);
+        let worker = worker.build().expect("a valid worker");
+        let running = worker.run_lifespan().await.expect("the port is free");
+        address = running.probe_address().expect("probes are answered");
+        if shuts_down {
+            running.shutdown().await.expect("a clean shutdown");
+        }
+    }
+}
+
+#[tokio::test]
+async fn connections_that_ask_nothing_keep_no_probe_waiting() {
+    let worker = Scene::default()
+        .worker(quick())
+        .probe_address(([127, 0, 0, 1], 0));
+    let worker = worker.build().expect("a valid worker");
+    let running = worker.run_lifespan().await.expect("the first start");
+    let address = running.probe_address().expect("probes are answered");
+    let silent: Vec<TcpStream> = (0..40)
+        .map(|_| TcpStream::connect(address).expect("it listens"))
+        .collect();
+    let answer = ask(address, "/livez");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    // The oldest had to go. That of the others some are still there shows that the probe did not wait for their time to pass.
+    let mut rest = &silent[39];
+    rest.set_nonblocking(true).expect("a socket");
+    let read = rest.read(&mut [0]).expect_err("it is open");
+    assert_eq!(read.kind(), std::io::ErrorKind::WouldBlock);
+    let mut rest = &silent[20];
+    rest.set_nonblocking(true).expect("a socket");
+    let read = rest.read(&mut [0]);
+    assert!(
+        matches!(&read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock),
+        "{read:?}"
+    );
+}
