@@ -106,13 +106,15 @@ impl Record {
         let seam: Seam = Arc::clone(&self) as Seam;
         // Its own setup may be what waits for this call.
         refuse_wait_for_itself(&seam)?;
-        let activation = match self.join_activation() {
+        // The setup is called by whoever starts it, for as long as that one waits here.
+        let (activation, _waiting) = match self.join_activation() {
             Joined::Resident => return Ok(()),
             Joined::Refused(refusal) => return Err(Unavailable::Refused(refusal)),
-            Joined::Running(activation) => activation,
+            Joined::Running(activation) => (activation, None),
             Joined::Mine(activation) => {
-                Self::start_activation(&self, &activation).await;
-                activation
+                let (origin, waiting) = Origin::activation(&seam);
+                Self::start_activation(&self, &activation, origin).await;
+                (activation, Some(waiting))
             }
         };
         let started = until(&activation.changed, || !activation.is_queued());
@@ -178,7 +180,9 @@ impl Record {
             Joined::Refused(refusal) => Err(refusal),
             Joined::Running(_) => Ok(false),
             Joined::Mine(activation) => {
-                Self::start_activation(self, &activation).await;
+                // Whoever wakes an instance does not wait for it.
+                let (origin, _) = Origin::activation(&(Arc::clone(self) as Seam));
+                Self::start_activation(self, &activation, origin).await;
                 Ok(false)
             }
         }
@@ -213,10 +217,9 @@ impl Record {
 
     /// Runs the activation: here and now as far as it gets without waiting, then in a task of its own, so that a
     /// caller who goes away does not take it along (H4.8).
-    async fn start_activation(record: &Arc<Self>, activation: &Arc<Activation>) {
+    async fn start_activation(record: &Arc<Self>, activation: &Arc<Activation>, origin: Origin) {
         let permits = Arc::clone(&record.host.activations);
         let permit = Arc::clone(&permits).try_acquire_owned().ok();
-        let origin = Origin::activation(&(Arc::clone(record) as Seam));
         let mut work = boxed({
             let (record, activation) = (Arc::clone(record), Arc::clone(activation));
             async move {

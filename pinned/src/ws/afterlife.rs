@@ -48,22 +48,23 @@ impl Afterlife {
             domain,
             wakes,
             waker,
-            dropped,
+            mut dropped,
         } = self;
-        tokio::select! {
+        let link = tokio::select! {
             biased;
-            () = cut_off => {
-                if let Some(slot) = slot.upgrade() {
+            () = cut_off => match slot.upgrade() {
+                Some(slot) => {
                     let frame = CloseFrame::new(close_code::GOING_AWAY, "instance closed");
-                    slot.end(frame).await;
+                    return slot.end(frame).await;
                 }
-            }
-            link = dropped => {
-                if let Ok(mut link) = link {
-                    let goodbye = wakes.until_ready(&waker, |_| link.poll_goodbye());
-                    let _ = domain.timeout(CLOSE_WAIT, goodbye).await;
-                }
-            }
+                // It was dropped just before, or is being dropped: what it leaves is there, or comes at once.
+                None => dropped.await,
+            },
+            link = &mut dropped => link,
+        };
+        if let Ok(mut link) = link {
+            let goodbye = wakes.until_ready(&waker, |_| link.poll_goodbye());
+            let _ = domain.timeout(CLOSE_WAIT, goodbye).await;
         }
     }
 }

@@ -18,7 +18,7 @@ use pinned_wire::chain::{self, Link};
 pub(crate) use open_calls::OpenCalls;
 
 use super::refusal::Refusal;
-use super::scope::{Scope, current, with_current};
+use super::scope::{Scope, current, current_depth, with_current};
 use super::seam::{InstanceSeam, Seam, TurnKind, same_instance};
 
 /// Who made a call.
@@ -53,24 +53,27 @@ pub(crate) enum ChainHold {
 
 impl Origin {
     /// A request from outside, whose verified token names its depth and its chain (W14.3), outermost first.
+    ///
+    /// It is no less deep than what is known here of its callers makes it, whatever the worker says that it comes from: so
+    /// no chain grows without end.
     pub(crate) fn outside(depth: u32, chain: &[String], calls: &OpenCalls) -> Self {
+        let caller = calls.recall(chain);
+        let known = caller.as_ref().map_or(0, |caller| caller.known_depth());
         Self {
-            depth,
-            caller: calls.recall(chain),
+            depth: depth.max(known),
+            caller,
         }
     }
 
-    /// The activation of `seam`'s instance, for whatever runs here and now. A request that activates its own instance
-    /// is no link of its own: the setup is called by whoever called the request.
-    pub(crate) fn activation(seam: &Seam) -> Self {
-        with_current(|scope| {
-            if same_instance(&scope.seam, seam) {
-                scope.origin.clone()
-            } else {
-                Self::inside()
-            }
-        })
-        .unwrap_or_default()
+    /// The activation of `seam`'s instance, for whatever runs here and now and waits for it until the mark is dropped. A
+    /// request that activates its own instance is no link of its own: the setup is called by whoever called the request.
+    pub(crate) fn activation(seam: &Seam) -> (Self, Waiting) {
+        let own =
+            with_current(|scope| same_instance(&scope.seam, seam).then(|| scope.origin.clone()));
+        match own.flatten() {
+            Some(origin) => (origin, Waiting(None)),
+            None => Self::call(current_depth()),
+        }
     }
 
     /// Whatever runs here and now, which waits for as long as it asks.
@@ -131,6 +134,21 @@ impl Caller {
                     == Some(id)
             }
             Self::Elsewhere { .. } => false,
+        }
+    }
+
+    /// How deep a call by it is at least.
+    fn known_depth(&self) -> u32 {
+        let mut caller = self;
+        loop {
+            match caller {
+                Self::Here { scope, .. } => return scope.origin.depth.saturating_add(1),
+                Self::Elsewhere { caller: None, .. } => return 0,
+                Self::Elsewhere {
+                    caller: Some(before),
+                    ..
+                } => caller = before,
+            }
         }
     }
 

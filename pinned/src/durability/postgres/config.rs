@@ -14,7 +14,9 @@ use crate::error::BoxError;
 /// `SET LOCAL ROLE ...`, a `search_path`, whatever the database demands.
 ///
 /// It is inside the transaction and must neither commit nor roll back. When it fails, the transaction is rolled back and
-/// the operation fails with its error (D9.7). It runs again whenever the operation is tried again.
+/// the operation fails with its error (D9.7). It runs again whenever the operation is tried again. The server ends a
+/// transaction in which it is asked nothing for 5 s: a hook that waits for something else for longer has to set another
+/// `idle_in_transaction_session_timeout` first.
 pub type TransactionHook =
     Arc<dyn for<'a> Fn(&'a Client) -> BoxFuture<'a, Result<(), BoxError>> + Send + Sync + 'static>;
 

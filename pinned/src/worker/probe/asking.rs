@@ -32,9 +32,9 @@ pub(in crate::worker) async fn keep_asking(
     loop {
         health.pulse();
         let now = domain.monotonic();
-        let (since, mut request) = under_way
+        let (since, ticks, mut request) = under_way
             .take()
-            .unwrap_or_else(|| (now, once(Arc::clone(&ask), also.clone())));
+            .unwrap_or_else(|| (now, 0_u32, once(Arc::clone(&ask), also.clone())));
         let mut tick = pin!(domain.sleep_until(saturating_add(now, interval)));
         let answer = tokio::select! {
             biased;
@@ -52,10 +52,13 @@ pub(in crate::worker) async fn keep_asking(
                 tick.await;
             }
             None => {
-                if waited >= threshold {
+                // Ticks are counted, and not time: where the process was stopped or the runtime stalled, the router has
+                // not had the time that has passed.
+                let ticks = ticks.saturating_add(1);
+                if interval.saturating_mul(ticks) >= threshold {
                     health.set(Fault::Router, true, waited);
                 }
-                under_way = Some((since, request));
+                under_way = Some((since, ticks, request));
             }
         }
     }

@@ -1,9 +1,10 @@
 //! The half of the self-probe that runs beside the runtime: a thread that looks after its pulse.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,23 +13,26 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use super::health::Fault;
 use super::{Health, Probing};
-use crate::domain::Domain;
+use crate::domain::{Domain, TaskHandle};
 use crate::error::{Error, Result};
 
-/// How many probes are answered at one time; more wait to be accepted.
+/// How many probes are answered at one time. For one more the oldest has to go: whoever asks is answered at once, so that the
+/// oldest is one that does not ask.
 const AT_ONCE: usize = 32;
 /// How long a connection may take to ask and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to leave the listener alone after it failed to accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A thread with a small runtime of its own, beside the worker's. It ends when this is dropped.
+/// A thread with a small runtime of its own, beside the worker's. Dropping this ends it, and waits for that: then where it
+/// answered is free again.
 pub(in crate::worker) struct Watchdog {
-    _until_dropped: oneshot::Sender<()>,
+    until_dropped: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
     /// Where probes are answered.
     address: Option<SocketAddr>,
 }
@@ -62,18 +66,29 @@ impl Watchdog {
             .as_ref()
             .and_then(|(listener, _)| listener.local_addr().ok());
         let (until_dropped, dropped) = oneshot::channel::<()>();
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("pinned-watchdog".to_owned())
             .spawn(move || watch(looking, probes, dropped))
             .map_err(|error| Error::config(format!("the self-probe gets no thread: {error}")))?;
         Ok(Some(Self {
-            _until_dropped: until_dropped,
+            until_dropped: Some(until_dropped),
+            thread: Some(thread),
             address,
         }))
     }
 
     pub(in crate::worker) fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.until_dropped = None;
+        if let Some(thread) = self.thread.take() {
+            // It waits for nobody. Where it has panicked, that was said there.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -173,20 +188,21 @@ async fn answer_all(domain: &Domain, probes: Option<(StdListener, Router)>) {
             return std::future::pending().await;
         }
     };
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut answering: VecDeque<TaskHandle<()>> = VecDeque::with_capacity(AT_ONCE);
     loop {
-        // It is never closed.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
         match listener.accept().await {
             Ok((stream, _)) => {
+                answering.retain(|task| !task.is_finished());
+                if answering.len() >= AT_ONCE
+                    && let Some(oldest) = answering.pop_front()
+                {
+                    oldest.abort();
+                }
                 let (answered, limit) = (answer(stream, router.clone()), domain.clone());
-                domain.spawn(async move {
+                answering.push_back(domain.spawn(async move {
                     // Whoever is too slow is cut off; probes ask again.
                     let _ = limit.timeout(PATIENCE, answered).await;
-                    drop(place);
-                });
+                }));
             }
             Err(_) => domain.sleep(ACCEPT_PAUSE).await,
         }

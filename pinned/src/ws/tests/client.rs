@@ -178,3 +178,20 @@ async fn a_socket_that_is_dropped_says_goodbye_and_waits_for_the_answer_a_second
     looked_after.await.unwrap();
     assert_eq!(Domain::real().monotonic() - began, Duration::from_secs(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_is_dropped_as_its_instance_closes_says_goodbye_all_the_same() {
+    let (socket, afterlife, mut there) = opened().await;
+    // More than the connection takes: the rest, and the close frame behind it, are still to be written.
+    let mut sending = Box::pin(socket.send(Message::binary(vec![7; 4 * ROOM])));
+    assert!(futures_util::poll!(&mut sending).is_pending());
+    drop(sending);
+    drop(socket);
+    let looked_after = tokio::spawn(afterlife.run(std::future::ready(())));
+    let mut heard = Vec::new();
+    there.read_to_end(&mut heard).await.unwrap();
+    // Of the message: a head with 2 bytes of length and 4 of the mask. The close frame has a code, and no reason.
+    assert_eq!(heard.len(), 2 + 2 + 4 + 4 * ROOM + 2 + 4 + 2);
+    assert_eq!(heard[heard.len() - 8..][..2], [0x88, 0x82]);
+    looked_after.await.unwrap();
+}

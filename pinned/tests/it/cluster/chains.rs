@@ -191,3 +191,21 @@ async fn a_call_that_its_caller_gave_up_is_refused_no_turn() {
     settle().await;
     assert_eq!(*said.0.lock(), "200 a");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_setup_whose_caller_has_left_is_refused_no_turn() {
+    let (nodes, gate) = (Nodes::default(), Gate::closed());
+    let app = App::start(hosts().state(nodes.clone()).state(gate.clone())).await;
+    *nodes.0.lock() = app.worker.hosted::<Node>();
+    app.get("/nodes/a/awaits/slow")
+        .send()
+        .await
+        .assert_ok("false");
+    // It goes on (H4.8), and nobody waits for it.
+    gate.open();
+    settle().await;
+    app.get("/nodes/slow/greeting")
+        .send()
+        .await
+        .assert_ok("200 a");
+}

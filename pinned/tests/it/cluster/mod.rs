@@ -15,7 +15,7 @@ use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use pinned::{
     Attestation, ClusterError, Connection, Context, Denied, HostOptions, Instance, MAX_CALL_DEPTH,
-    PinnedWorker, lifespan, pinned_api, route,
+    PinnedHost, PinnedWorker, lifespan, pinned_api, route,
 };
 
 use crate::app::{App, Board, Gate, settle};
@@ -35,6 +35,10 @@ async fn call(ctx: &Context, path: &str) -> String {
     }
 }
 
+/// The nodes of the worker, for its own instances.
+#[derive(Clone, Default)]
+struct Nodes(Arc<Mutex<Option<PinnedHost<Node>>>>);
+
 struct Node {
     ctx: Context,
     /// What came of a call in the setup.
@@ -48,6 +52,10 @@ impl Node {
         let greeting = match ctx.id() {
             "greets" => Some(call(&ctx, "/peers/b/caller").await),
             "calls-itself" => Some(call(&ctx, "/nodes/calls-itself").await),
+            "slow" => {
+                ctx.state::<Gate>().unwrap().pass().await;
+                Some(call(&ctx, "/nodes/a").await)
+            }
             _ => None,
         };
         Self { ctx, greeting }
@@ -130,6 +138,15 @@ impl Node {
         let call = self.ctx.cluster().get(format!("/{target}"));
         let reply = call.timeout(Duration::from_secs(2)).send().await;
         reply.unwrap_err().to_string()
+    }
+
+    /// Waits for another node of this worker under the exclusive turn, for two seconds.
+    #[route::get("/awaits/{node}")]
+    async fn awaits(&mut self, Path(node): Path<String>) -> String {
+        let nodes = self.ctx.state::<Nodes>().unwrap().0.lock().clone().unwrap();
+        let domain = self.ctx.domain().clone();
+        let wait = domain.timeout(Duration::from_secs(2), nodes.instance(&node));
+        format!("{}", wait.await.is_ok())
     }
 
     #[route::get("/waits")]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use http::Request;
+use pinned::domain::Domain;
 use pinned::{HostOptions, PinnedWorker, SelfProbe, Unready};
 use tower::ServiceExt;
 
@@ -99,6 +100,28 @@ async fn a_worker_that_is_told_not_to_does_not_watch_itself() {
     app.probe("/readyz").await.assert_ok("");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_under_way_while_the_process_was_stopped_has_not_hung() {
+    let (_metrics, logs) = (Metrics::capture(), Logs::capture());
+    // It takes a moment, and then several steps, as one over a connection does.
+    let probe = SelfProbe::new().also(|| async {
+        Domain::real().sleep(Duration::from_millis(10)).await;
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+        }
+    });
+    let app = App::start(Scene::default().worker(quick()).self_probe(probe)).await;
+    pass(5).await;
+    // Nothing of the process runs, and the clock goes on.
+    tokio::time::advance(seconds(60)).await;
+    pass(1_500).await;
+    app.probe("/readyz").await.assert_ok("");
+    assert_eq!(
+        logs.events("ERROR", "the self-probe gets no answer").len(),
+        0
+    );
+}
+
 #[test]
 fn times_that_make_no_sense_are_refused() {
     for (interval, threshold) in [(0, 5), (5, 4)] {
@@ -183,13 +206,8 @@ fn a_runtime_that_stalls_is_seen_from_beside_it_and_recovers() {
     }
     drop(stall);
     served.join().expect("it ends by itself");
-    // The thread beside the runtime ends with the worker. It may take a moment.
-    for _ in 0.. {
-        if TcpStream::connect(address).is_err() {
-            break;
-        }
-        std::thread::yield_now();
-    }
+    // The thread beside the runtime ends with the worker.
+    assert!(TcpStream::connect(address).is_err());
 }
 
 #[tokio::test]
@@ -203,4 +221,45 @@ async fn a_port_for_probes_that_is_taken_is_an_error_at_the_start() {
         .expect("a valid worker");
     let error = worker.run_lifespan().await.expect_err("it is taken");
     assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn the_port_for_probes_is_free_again_once_the_worker_has_ended() {
+    let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
+    for shuts_down in [true, false].repeat(20) {
+        let worker = Scene::default().worker(quick()).probe_address(address);
+        let worker = worker.build().expect("a valid worker");
+        let running = worker.run_lifespan().await.expect("the port is free");
+        address = running.probe_address().expect("probes are answered");
+        if shuts_down {
+            running.shutdown().await.expect("a clean shutdown");
+        }
+    }
+}
+
+#[tokio::test]
+async fn connections_that_ask_nothing_keep_no_probe_waiting() {
+    let worker = Scene::default()
+        .worker(quick())
+        .probe_address(([127, 0, 0, 1], 0));
+    let worker = worker.build().expect("a valid worker");
+    let running = worker.run_lifespan().await.expect("the first start");
+    let address = running.probe_address().expect("probes are answered");
+    let silent: Vec<TcpStream> = (0..40)
+        .map(|_| TcpStream::connect(address).expect("it listens"))
+        .collect();
+    let answer = ask(address, "/livez");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    // The oldest had to go. That of the others some are still there shows that the probe did not wait for their time to pass.
+    let mut rest = &silent[39];
+    rest.set_nonblocking(true).expect("a socket");
+    let read = rest.read(&mut [0]).expect_err("it is open");
+    assert_eq!(read.kind(), std::io::ErrorKind::WouldBlock);
+    let mut rest = &silent[20];
+    rest.set_nonblocking(true).expect("a socket");
+    let read = rest.read(&mut [0]);
+    assert!(
+        matches!(&read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock),
+        "{read:?}"
+    );
 }

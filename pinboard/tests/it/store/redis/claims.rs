@@ -167,6 +167,33 @@ async fn who_leaves_before_the_claim_is_on_its_way_is_given_nothing() {
     assert_eq!(holder(&store, &left).await, None);
 }
 
+// Claims of other threads go with it, and their clients are still there when a thread has served its own.
+#[tokio::test]
+async fn who_went_with_a_claim_whose_thread_has_ended_is_placed_all_the_same() {
+    let server = RedisServer::start().await;
+    let store = ready(&server.url(), ONE_SHARD).await;
+    let session = worker(&store).await;
+    let (first, next) = (key("first"), key("next"));
+    let ended = {
+        let (store, session) = (Arc::clone(&store), session.clone());
+        std::thread::spawn(move || {
+            let lane = tokio::runtime::Builder::new_current_thread().build();
+            let lane = lane.expect("a runtime");
+            lane.block_on(async {
+                let mut carrying = std::pin::pin!(try_place(&store, &first, &session));
+                assert!(poll!(&mut carrying).is_pending());
+            });
+            lane
+        })
+    };
+    let lane = ended.join().expect("no panic");
+    let mut waiting = std::pin::pin!(try_place(&store, &next, &session));
+    assert!(poll!(&mut waiting).is_pending());
+    lane.shutdown_background();
+    let claimed = waiting.await.expect("it is placed");
+    assert!(matches!(claimed, Claimed::Placed { .. }), "{claimed:?}");
+}
+
 #[tokio::test]
 async fn what_fails_fails_for_all_that_went_together_and_the_next_go_on() {
     let server = RedisServer::start().await;

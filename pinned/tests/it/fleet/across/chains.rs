@@ -256,6 +256,22 @@ async fn calls_over_workers_go_fifty_deep_and_no_deeper() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_counts_wrong_leads_no_chain_deeper() {
+    // W14.3: what is known here of a chain counts, and not only what the last worker says of it.
+    let fleet = fleet().await;
+    fleet.forgets_depth(1);
+    fleet.forgets_depth(2);
+    for n in 0..300 {
+        fleet.place(&format!("n{n}"), (n % 3) as usize);
+    }
+    let said = fleet.get("/nodes/top/down/299").text().await;
+    assert!(
+        said.ends_with("cluster calls may be 50 deep; this one would be deeper"),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_chain_through_another_edition_is_not_seen_and_ends_at_the_turn_timeout() {
     // A worker that passes no chain on: what comes back waits, and for no longer than any turn.
     let fleet = fleet().await;

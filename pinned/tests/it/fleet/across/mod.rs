@@ -38,6 +38,8 @@ struct State {
     homes: Mutex<HashMap<String, (usize, u64)>>,
     /// Workers that tell of no chain, and pass none on.
     other_edition: Mutex<HashSet<usize>>,
+    /// Workers that say that nobody has called whoever calls.
+    forgetful: Mutex<HashSet<usize>>,
     gates: Gates,
     /// The heads of all calls so far, as their workers sent them.
     calls: Mutex<Vec<(String, HeaderMap)>>,
@@ -102,6 +104,11 @@ impl Exchange {
         self.0.other_edition.lock().insert(index);
     }
 
+    /// Worker `index` says of each of its calls that it is the first of its chain.
+    fn forgets_depth(&self, index: usize) {
+        self.0.forgetful.lock().insert(index);
+    }
+
     /// The header `name` of the last call to `path`.
     fn header(&self, path: &str, name: &str) -> Option<String> {
         let calls = self.0.calls.lock();
@@ -126,7 +133,10 @@ impl DataPlane for Exchange {
         };
         let (home, epoch) = self.home(&path);
         let target = self.app(home);
-        let depth = said("pinboard-subrequest-depth").expect("a depth");
+        let depth = match self.0.forgetful.lock().contains(&sender) {
+            true => "1",
+            false => said("pinboard-subrequest-depth").expect("a depth"),
+        };
         let mut claims = Claims::new("session-1", target.worker.domain().now()).with_caller(
             said("pinboard-from").expect("a caller"),
             depth.parse().expect("a number"),
