@@ -20,7 +20,7 @@ pub struct Settings {
     pub max_connections: usize,
     /// How many lanes the server has: threads that each have connections of their own.
     pub lanes: usize,
-    /// Whether each lane keeps to a processor of its own, where there are as many as lanes (`PINBOARD_PIN_LANES`).
+    /// Whether a busy lane keeps to a processor of its own, where there are as many as lanes (`PINBOARD_PIN_LANES`).
     pub pin_lanes: bool,
 }
 

@@ -121,7 +121,7 @@ pub(super) const PIN_LANES: Variable = open(
     "PINBOARD_PIN_LANES",
     "on or off (also 1 or 0, true or false, yes or no)",
     "on",
-    "keeps each thread that serves clients to a processor of its own, where there are as many as threads (Linux)",
+    "keeps a busy thread that serves clients to a processor of its own, where there are as many as threads (Linux)",
 );
 pub(super) const TOKEN: Variable = secret(
     "PINBOARD_TOKEN",

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
-use super::affinity::Processor;
+use super::affinity::{Processor, follow_load};
 use super::{Server, socket};
 
 /// Threads that each serve clients of their own, with a runtime, a listener and connections to workers that no other thread
@@ -82,12 +82,12 @@ fn run(
     runtime: &Runtime,
     listener: std::net::TcpListener,
 ) {
-    if let Some(Err(error)) = processor.map(Processor::keep) {
-        tracing::debug!(target: "pinboard::server", lane, %error, "a lane keeps to no processor");
-    }
     let serving = runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
-        server.serve(lane, listener).await
+        tokio::select! {
+            served = server.serve(lane, listener) => served,
+            never = follow_load(processor, server.domain()) => match never {},
+        }
     });
     if let Err(error) = serving {
         tracing::error!(target: "pinboard::server", lane, %error, "a lane has ended");

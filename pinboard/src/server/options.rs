@@ -11,7 +11,7 @@ use crate::settings::Settings;
 pub struct ServerOptions {
     /// How many lanes there are.
     pub lanes: usize,
-    /// Whether each lane keeps to a processor of its own, where there are as many as lanes.
+    /// Whether a busy lane keeps to a processor of its own, where there are as many as lanes.
     pub pin_lanes: bool,
     /// How many connections are held at most, those that were upgraded included (P5.12).
     pub max_connections: usize,

@@ -247,6 +247,10 @@ impl Server {
         }
     }
 
+    pub(super) fn domain(&self) -> &Domain {
+        &self.shared.domain
+    }
+
     /// The processor of each lane, where they have one.
     pub(super) fn pinned_to(&self) -> Vec<Processor> {
         let options = &self.shared.options;
