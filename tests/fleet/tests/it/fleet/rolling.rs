@@ -10,7 +10,7 @@ use super::rig::{PATIENCE, Rig, Size, TOKEN, pinboard};
 
 /// The script, told to leave stopping and starting to this test: it writes down what it wants.
 fn script(rig: &Rig, orders: &Path) -> Command {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/fleet/rolling-deploy.sh");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fleet/rolling-deploy.sh");
     let mut command = Command::new("bash");
     command
         .arg(file)
