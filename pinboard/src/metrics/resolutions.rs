@@ -17,7 +17,7 @@ pub enum Resolution {
     Held,
     /// Nobody held the id; it was placed.
     Placed,
-    /// It was taken from a holder that is dead, or past its fence.
+    /// It was taken from a holder that is dead.
     Replaced,
     /// No worker can take it.
     NoBackends,

@@ -205,9 +205,6 @@ impl Inner {
         if wanted.is_no_answer(&row) {
             return Ok(Answer::Unmoved);
         }
-        if row.fence == Some(FenceState::Passed) {
-            return Err(NotPlaced::NoWorkers);
-        }
         let worker = match self.workers.get(&row.session) {
             Some(worker) => worker,
             None if self.workers.has_ended(&row.session) => return Err(NotPlaced::NoWorkers),
@@ -229,13 +226,9 @@ impl Inner {
     ) -> Result<Verdict, NotPlaced> {
         match row.fence {
             Some(FenceState::Standing { ends_in }) => return Err(NotPlaced::Fenced(ends_in)),
-            Some(FenceState::Passed) => {
-                // It was asked to let go: let another have it, if there is one.
-                attempt.wanted.rules.avoided = Some(row.session.clone());
-                attempt.expect_dead(&row);
-                return Ok(Verdict::Again);
-            }
-            Some(FenceState::Ahead { .. }) | None => {}
+            // It was asked to let go, and lives. What it had has ended, or it never had it when the order came; then it may have
+            // begun the id since, and nobody else may (P4.6).
+            Some(FenceState::Ahead { .. } | FenceState::Passed) | None => {}
         }
         if attempt.wanted.is_no_answer(&row) {
             let lives = self.workers.get(&row.session).is_some();

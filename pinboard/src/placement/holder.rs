@@ -88,8 +88,8 @@ impl Inner {
         if let Some(worker) = self.workers.get(session) {
             let fenced_in = match row.fence {
                 Some(FenceState::Ahead { starts_in, .. }) => Some(starts_in),
-                None => None,
-                Some(FenceState::Standing { .. } | FenceState::Passed) => return Ok(true),
+                Some(FenceState::Passed) | None => None,
+                Some(FenceState::Standing { .. }) => return Ok(true),
             };
             // It calls, so it knows its session.
             let placed = Placed::new(key.clone(), worker, row.epoch);

@@ -61,13 +61,13 @@ pub struct Row {
     pub fence: Option<FenceState>,
 }
 
-/// An order to a row: from `starts_in` on, requests for it are refused until it is released; once `ends_in` has passed
-/// as well, the row may be taken from its holder.
+/// An order to a row: from `starts_in` on, requests for it are refused until it is released, or `ends_in` has passed as well. Then
+/// they go to the holder again, if that lives: it is taken from nobody who may have begun it since (P4.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence {
     /// When refusals begin, from now.
     pub starts_in: Duration,
-    /// When the row may be taken, from now; never before `starts_in`.
+    /// When they end, from now; never before `starts_in`.
     pub ends_in: Duration,
 }
 
@@ -78,15 +78,15 @@ pub enum FenceState {
     Ahead {
         /// What is left until refusals begin.
         starts_in: Duration,
-        /// What is left until the row may be taken.
+        /// What is left until refusals end.
         ends_in: Duration,
     },
     /// Requests are refused, for this long at most.
     Standing {
-        /// What is left until the row may be taken.
+        /// What is left until refusals end.
         ends_in: Duration,
     },
-    /// The row may be taken.
+    /// Requests go to the holder again.
     Passed,
 }
 

@@ -136,12 +136,12 @@ impl Sessions {
                 .filter(|row| row.session == *id)
                 .and_then(|row| row.fence)
             {
-                None => {}
+                Some(FenceState::Passed) | None => {}
                 Some(FenceState::Ahead { starts_in, .. }) => orders.push(MessageBody {
                     key,
                     deadline: Some(starts_in),
                 }),
-                Some(FenceState::Standing { .. } | FenceState::Passed) => overdue.push(key),
+                Some(FenceState::Standing { .. }) => overdue.push(key),
             }
         }
         if !orders.is_empty() && !store.queue_messages(id, orders).await? {

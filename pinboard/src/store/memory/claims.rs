@@ -20,7 +20,7 @@ impl State {
         now: Now,
     ) -> Result<Claimed, StoreError> {
         let held = match self.kept.rows.get(&claim.key) {
-            Some(row) if self.may_take(row, &claim.expected, now) => true,
+            Some(row) if self.may_take(row, &claim.expected) => true,
             Some(_) => {
                 let row = self.row(&claim.key, handle, now);
                 return Ok(row.map_or(Claimed::CandidateGone, Claimed::Held));
@@ -49,12 +49,11 @@ impl State {
     }
 
     /// Whether the row is what was expected, and may go to another.
-    fn may_take(&self, row: &Placed, expected: &Expected, now: Now) -> bool {
+    fn may_take(&self, row: &Placed, expected: &Expected) -> bool {
         match expected {
             Expected::Vacant | Expected::VacantForAnyone => false,
             Expected::HeldByDead { session, epoch } => {
-                row.is(session, *epoch)
-                    && (!self.kept.sessions.lives(session) || row.is_past_its_fence(now.at))
+                row.is(session, *epoch) && !self.kept.sessions.lives(session)
             }
         }
     }

@@ -175,11 +175,6 @@ impl Placed {
     pub(super) fn is(&self, session: &SessionId, epoch: u64) -> bool {
         self.session == *session && self.epoch == epoch
     }
-
-    /// Whether its holder may lose it although it lives.
-    pub(super) fn is_past_its_fence(&self, now: Instant) -> bool {
-        self.fence.is_some_and(|fence| fence.ends <= now)
-    }
 }
 
 // ===== impl FenceAt =====

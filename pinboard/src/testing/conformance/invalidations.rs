@@ -138,6 +138,7 @@ async fn changes_through_the_same_handle_are_told(scene: &Scene, listener: &mut 
     node.fence(&key, Some(fence)).await.holds(RULE);
     listener.hears(scene, &key, "its own fence").await;
 
+    scene.end(&worker, EndMode::Now, RULE).await;
     let rival = scene.worker_of(&key).await;
     listener.read(&key).await;
     let asked = claim(&key, &rival, held_by_dead(&worker, epoch));

@@ -12,8 +12,7 @@ local text = redis.call('GET', KEYS[5])
 local row = parse(text)
 local last = '0'
 if row then
-  local free = row.session == ARGV[7] and row.epoch == ARGV[8]
-    and (is_dead(row) or (row.ends ~= '0' and tonumber(row.ends) <= now))
+  local free = row.session == ARGV[7] and row.epoch == ARGV[8] and is_dead(row)
   if not free then
     return 'held ' .. int(now) .. ' ' .. text
   end

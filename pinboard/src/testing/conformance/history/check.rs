@@ -121,7 +121,6 @@ struct Reign<'a> {
     /// Who held it: first the session that it was placed on, then those that it moved to.
     holders: Vec<(&'a SessionId, &'a Entry)>,
     released: Option<&'a Entry>,
-    fenced: Vec<&'a Entry>,
 }
 
 impl<'a> Id<'a> {
@@ -156,7 +155,6 @@ impl<'a> Id<'a> {
                     over: *over,
                     holders: vec![(holder, entry)],
                     released: None,
-                    fenced: Vec::new(),
                 };
                 if reigns.insert(*epoch, reign).is_some() {
                     self.breaks("P4.3", &format!("epoch {epoch} was handed out twice"));
@@ -173,7 +171,7 @@ impl<'a> Id<'a> {
             };
             match row {
                 Row::Moved { holder, .. } => reign.holders.push((holder, entry)),
-                Row::Fenced { .. } => reign.fenced.push(entry),
+                Row::Fenced { .. } => {}
                 _ => {
                     if reign.released.replace(entry).is_some() {
                         self.breaks("P2.8", &format!("epoch {epoch} was released twice"));
@@ -213,7 +211,7 @@ impl<'a> Id<'a> {
         }
     }
 
-    /// The holder before had let go, or had died, or was past its fence.
+    /// The holder before had let go, or had died.
     fn one_at_a_time(&self, before: Option<&Reign<'a>>, reign: &Reign<'a>) {
         let Some(before) = before else {
             if let Some(over) = reign.over {
@@ -224,9 +222,8 @@ impl<'a> Id<'a> {
         let until = reign.placed.ended;
         let released = before.released.is_some_and(|entry| entry.begun < until);
         let dead = self.may_be_over(before, until);
-        let fenced = before.fenced.iter().any(|entry| entry.begun < until);
         let free = match reign.over {
-            Some(over) => over == before.epoch && (dead || fenced),
+            Some(over) => over == before.epoch && dead,
             None => released || dead,
         };
         if !free {
