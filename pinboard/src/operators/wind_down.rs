@@ -35,8 +35,8 @@ impl Order {
         }
     }
 
-    /// From the deadline on requests are refused. A lease TTL later the row may be taken: by then the holder, who was told with its
-    /// first ack after the order, has let go, or has had no ack and no lease.
+    /// From the deadline on requests are refused, for a lease TTL: by then the holder, who was told with its first ack after the
+    /// order, has let go, or has had no ack and no lease, or the order went past it.
     fn fence(&self) -> Option<Fence> {
         self.deadline.map(|starts_in| Fence {
             starts_in,

@@ -147,11 +147,6 @@ pub trait RegistryStore: Send + Sync + 'static {
 
     /// Takes rows back from sessions that hold them; how many did (P2.8).
     ///
-    /// A release of an epoch below that of the row frees nothing, but lifts its fence. The session holds the row under an epoch that
-    /// it has not been told of, because the store had lost the row and the worker claimed it anew (P2.5). What it has ended is
-    /// what the fence was for; what it may begin now, when asked for the id, has not been wound down, and must not be taken
-    /// from it when the fence passes (P4.6).
-    ///
     /// # Errors
     ///
     /// The store does not answer; some rows may be free.

@@ -110,7 +110,7 @@ pub enum Expected {
     Vacant,
     /// As [`Expected::Vacant`], whomever a remembered release prefers.
     VacantForAnyone,
-    /// Exactly this session at this epoch holds it, and is dead, or its fence has passed.
+    /// Exactly this session at this epoch holds it, and is dead.
     HeldByDead {
         /// The holder that was read.
         session: SessionId,

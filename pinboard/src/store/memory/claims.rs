@@ -88,16 +88,10 @@ impl State {
 
     /// Takes a row back from its holder; whether that was the holder.
     pub(super) fn release(&mut self, release: &Release, now: Now) -> bool {
-        let Some(row) = self.kept.rows.get(&release.key) else {
-            return false;
-        };
-        if row.session != release.session {
-            return false;
-        }
-        if release.epoch.is_some_and(|epoch| epoch != row.epoch) {
-            if release.epoch < Some(row.epoch) {
-                self.lift_fence(&release.key);
-            }
+        let holds = self.kept.rows.get(&release.key).is_some_and(|row| {
+            row.session == release.session && release.epoch.is_none_or(|epoch| epoch == row.epoch)
+        });
+        if !holds {
             return false;
         }
         match self.take(&release.key, None) {
@@ -106,17 +100,6 @@ impl State {
                 true
             }
             None => false,
-        }
-    }
-
-    /// Lets the holder of a row keep it: it has ended what the fence was for, as far as it knows (see
-    /// [`release`](crate::store::RegistryStore::release)).
-    fn lift_fence(&mut self, key: &PlacementKey) {
-        if let Some(row) = self.kept.rows.get_mut(key)
-            && row.fence.take().is_some()
-        {
-            let readers = std::mem::take(&mut row.readers);
-            self.watchers.changed(key, readers, None);
         }
     }
 

@@ -14,7 +14,6 @@ pub(super) async fn checks(scene: &Scene) {
     a_later_fence_takes_the_place_of_an_earlier_one(scene).await;
     a_passed_fence_leaves_the_id_with_a_holder_that_lives(scene).await;
     a_release_takes_the_fence_along(scene).await;
-    a_release_of_an_earlier_epoch_lifts_the_fence(scene).await;
 }
 
 pub(super) async fn timed(scene: &Scene) {
@@ -128,34 +127,6 @@ async fn a_release_takes_the_fence_along(scene: &Scene) {
     scene.place(&key, &worker, rule).await;
     let fence = fence_of(scene, &key, rule).await;
     same(rule, "the fence of the next placement", &fence, &None);
-}
-
-async fn a_release_of_an_earlier_epoch_lifts_the_fence(scene: &Scene) {
-    let rule =
-        "P4.6 (a holder that has let go of what it knew keeps the row, and is asked for it again)";
-    let key = scene.key();
-    let worker = scene.worker_of(&key).await;
-    let other = scene.worker_of(&key).await;
-    let epoch = scene.place(&key, &worker, rule).await;
-    let fence = after(Duration::ZERO, Duration::ZERO);
-    for (session, released, lifted) in [
-        (&worker, epoch + 1, false),
-        (&other, epoch - 1, false),
-        (&worker, epoch - 1, true),
-    ] {
-        scene.store.fence(&key, Some(fence)).await.holds(rule);
-        let freed = scene.free(&key, session, Some(released), rule).await;
-        same(rule, "whether that frees the row", &freed, &false);
-        let fence = fence_of(scene, &key, rule).await;
-        let expected = (!lifted).then_some(FenceState::Passed);
-        same(rule, "the fence", &fence, &expected);
-    }
-    let taken = scene.take(&key, (&worker, epoch), &other, rule).await;
-    holds(
-        rule,
-        "nobody else may have it now",
-        matches!(taken, Claimed::Held(_)),
-    );
 }
 
 async fn a_fence_begins_and_passes(scene: &Scene) {

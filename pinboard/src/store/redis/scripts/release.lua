@@ -20,10 +20,6 @@ for n = 6, #KEYS do
     redis.call('SREM', KEYS[5], member)
     count(member, -1)
     freed = freed + 1
-  elseif row and row.session == session and row.ends ~= '0' and is_above(row.epoch, epoch) then
-    -- It has ended what the fence was for, and knows an earlier epoch: the row was claimed anew for it since.
-    row.starts, row.ends = '0', '0'
-    write(KEYS[n], row)
   end
 end
 return freed
