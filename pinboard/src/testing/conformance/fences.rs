@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::scene::Scene;
 use super::verdict::{Verdict, counts_down, holds, same};
-use crate::store::{Claimed, Expected, Fence, FenceState, FencedRow, PlacementKey};
+use crate::store::{Expected, Fence, FenceState, FencedRow, PlacementKey};
 
 const LONG: Duration = Duration::from_secs(1_000);
 
