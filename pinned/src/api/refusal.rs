@@ -115,6 +115,10 @@ refusals! {
     /// The same, and the instance lives here all the same: whoever frees its placement on this answer would give the id a
     /// second home once the lease runs again (P5.9).
     LeaseExpiredHere = SERVICE_UNAVAILABLE, Some("busy"), "lease expired; not serving", retry: true;
+    /// The same, and the instance is on its way out: its placement is handed back in a moment, and the request can be served
+    /// where it goes then. A drain's deadline is the end of the lease as well (H10.6), so this is what every request meets
+    /// that comes while the last work of a drain is cut off (P5.10).
+    LeaseExpiredLeaving = SERVICE_UNAVAILABLE, Some("closing"), "lease expired; not serving", retry: true;
     /// The lease is unhealthy: residents serve, new ids do not activate (H3.4).
     LeaseUnhealthy = SERVICE_UNAVAILABLE, Some("lease-unhealthy"), "lease unhealthy; refusing new activations", retry: true;
     /// The host drains (H3.4).

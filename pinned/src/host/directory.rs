@@ -237,17 +237,20 @@ impl Host {
         Some((record as Seam, begun))
     }
 
-    /// The refusal of everything once the lease has passed (H3.2). It says whether the id lives here, and if it does not, its
-    /// epoch is turned away in the same step: a control plane takes the id elsewhere, while this lease may run again (P5.9).
+    /// The refusal of everything once the lease has passed (H3.2). It says whether the id lives here and whether it stays, and if
+    /// it does not live here, its epoch is turned away in the same step: a control plane takes the id elsewhere, while this
+    /// lease may run again (P5.9).
     fn refuse_expired(&self, id: &str, epoch: Option<u64>) -> Refusal {
         let (hash, shard) = self.directory.locate(id);
         let mut shard = shard.write();
-        let is_here = shard
-            .records
-            .find(hash, |record| record.id() == id)
-            .is_some();
-        if is_here {
-            return Refusal::LeaseExpiredHere;
+        if let Some(record) = shard.records.find(hash, |record| record.id() == id) {
+            let record = Arc::clone(record);
+            drop(shard);
+            return if record.is_leaving() {
+                Refusal::LeaseExpiredLeaving
+            } else {
+                Refusal::LeaseExpiredHere
+            };
         }
         if let Some(epoch) = epoch.filter(|_| self.env.is_placed()) {
             let now = self.env.domain.monotonic();

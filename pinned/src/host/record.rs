@@ -262,6 +262,17 @@ impl Record {
         }
     }
 
+    /// Whether the placement is handed back whatever comes: the instance closes and releases, or its deadline has passed
+    /// and the close is about to begin.
+    pub(super) fn is_leaving(&self) -> bool {
+        let state = self.lock();
+        match &state.phase {
+            Phase::Closing(closing) => closing.releasing || self.is_past_deadline(&state),
+            Phase::Closed => true,
+            _ => self.is_past_deadline(&state),
+        }
+    }
+
     /// The placement has moved on while the instance lived: it serves, writes and is handed back at the new epoch
     /// from here on (H3.11).
     fn adopt_epoch(&self, state: &mut State, epoch: Option<u64>) {

@@ -68,6 +68,32 @@ async fn past_its_lease_a_worker_keeps_what_lives_in_it_and_turns_the_rest_away(
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_comes_while_the_last_work_of_a_drain_is_cut_off_is_told_that_the_id_moves() {
+    // P5.10, H3.2, H10.6: the deadline of the drain is the end of the lease as well
+    let script = Script::default();
+    let scene = Scene::default();
+    let teardown = scene.hold("teardown");
+    scene.hold("work");
+    let app = App::start(script.builder(&scene, quick())).await;
+    let call = app.post("/actors/a/work").epoch(1);
+    let work = attested(&app, call, "session-1").begin().await;
+    settle().await;
+    let drain = crate::wind_down::begin_drain(&app.worker, Some(seconds(3))).await;
+    pass(3_100).await;
+    let late = ask(&app, "a", 1).send().await;
+    assert_refused(&late, "closing");
+    assert_eq!(late.detail(), "lease expired; not serving");
+    assert_eq!(script.count(RELEASE), 0);
+
+    teardown.open();
+    drain.await.expect("it ends");
+    assert_eq!(work.await.expect("an answer").status.as_u16(), 503);
+    assert_eq!(script.count(RELEASE), 1);
+    // Nobody lives here any more, and what comes late under the old epoch finds no home.
+    assert_refused(&ask(&app, "a", 1).send().await, "lease-expired");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_activation_that_is_refused_in_the_queue_leaves_it_and_hands_its_placement_back() {
     // P5.9, H4.3, H12.4
     let script = Script::default();
