@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use http::HeaderValue;
 use parking_lot::RwLock;
 use pinned_domain::Domain;
-use pinned_wire::attestation::{Claims, mint};
+use pinned_wire::attestation::{Claims, TokenKey};
 use tokio::time::Instant;
 use url::Url;
 
@@ -41,6 +41,8 @@ pub struct Worker {
     addresses: BTreeSet<SocketAddr>,
     domain: Domain,
     tokens: TokenCache,
+    /// The session's secret, which it keeps for as long as it lives.
+    key: TokenKey,
     /// Zero of the times below.
     base: Instant,
     settled_at: Instant,
@@ -91,6 +93,7 @@ impl Worker {
             addresses,
             domain: surroundings.domain.clone(),
             tokens: TokenCache::default(),
+            key: TokenKey::new(view.record.secret.expose()),
             base: read_at,
             settled_at: read_at + SETTLES_IN.saturating_sub(silent_for),
             lease_ends: AtomicU64::new(micros(view.expires_in)),
@@ -253,9 +256,8 @@ impl Worker {
     }
 
     fn mint(&self, now: SystemTime, claims: impl FnOnce(Claims) -> Claims) -> HeaderValue {
-        let view = Arc::clone(&self.view.read());
         let claims = claims(Claims::new(self.id.as_str(), now));
-        header(&mint(view.record.secret.expose(), &claims))
+        header(&self.key.mint(&claims))
     }
 
     #[inline]

@@ -54,6 +54,46 @@ pub struct Claims {
     pub chain: Option<Vec<String>>,
 }
 
+/// Claims as every edition mints them, and nothing beside them: read at one go, without a map in between.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KnownClaims {
+    aud: String,
+    iat: i64,
+    exp: i64,
+    #[serde(default, deserialize_with = "present")]
+    caller: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    depth: Option<u64>,
+    #[serde(default, deserialize_with = "account")]
+    acct: Option<Account>,
+    #[serde(default, deserialize_with = "present")]
+    chain: Option<Vec<String>>,
+}
+
+impl From<KnownClaims> for Claims {
+    fn from(known: KnownClaims) -> Self {
+        let KnownClaims {
+            aud,
+            iat,
+            exp,
+            caller,
+            depth,
+            acct,
+            chain,
+        } = known;
+        Self {
+            aud,
+            iat,
+            exp,
+            caller,
+            depth,
+            acct,
+            chain,
+        }
+    }
+}
+
 /// Someone from outside the fleet, as a passport provider knows them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -22,4 +22,4 @@ mod token;
 
 pub use caller::Caller;
 pub use claims::{Account, Claims, LIFETIME};
-pub use token::{LEEWAY, mint, same_secret, verify};
+pub use token::{LEEWAY, TokenKey, mint, same_secret, verify};

@@ -209,6 +209,24 @@ fn claims_are_one_object() {
     );
 }
 
+// W8.3, W8.4: the shorter way of reading them is taken where nothing else is said
+#[test]
+fn claims_say_the_same_beside_members_that_are_not_known() {
+    let claims = Claims::new(AUD, at(NOW))
+        .with_caller("/a/b", 2)
+        .with_account(Account::new("user-1").with_scopes(["read"]))
+        .with_chain(vec!["/a/1 exclusive".to_owned()]);
+    let Ok(Value::Object(mut members)) = serde_json::to_value(&claims) else {
+        panic!("an object")
+    };
+    members.insert("jti".into(), json!([{"a": "aud"}]));
+    let beside = payload(Value::Object(members));
+    assert_eq!(check(&signed(HEADER, &beside)), Some(claims.clone()));
+    // Whitespace before the object is JSON too.
+    let plain = serde_json::to_string(&claims).expect("JSON");
+    assert_eq!(check(&signed(HEADER, &format!("\n {plain} "))), Some(claims));
+}
+
 // W8.4
 #[test]
 fn times_are_integers() {

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::Request;
+use pinned_wire::attestation::TokenKey;
 
 use super::tokens::RecentTokens;
 use crate::api::chain::OpenCalls;
@@ -49,8 +50,10 @@ pub(crate) struct WorkerEnv {
     pub(crate) domain: Domain,
     pub(crate) lease: Lease,
     pub(crate) shared: SharedState,
-    /// The worker's secret: the key of attestations, hex as it is.
+    /// The worker's secret, hex as it is.
     pub(crate) secret: String,
+    /// The same as the key of attestations.
+    pub(crate) key: TokenKey,
     pub(crate) recent: RecentTokens,
     pub(crate) placements: Option<Arc<dyn Placements>>,
     pub(crate) durability: Option<Arc<dyn Durability>>,
@@ -69,7 +72,7 @@ impl WorkerEnv {
         token: &str,
     ) -> Option<pinned_wire::attestation::Claims> {
         self.recent
-            .verify(&self.secret, audiences, self.domain.now(), token)
+            .verify(&self.key, audiences, self.domain.now(), token)
     }
 
     /// Whether a control plane places the ids of this worker.

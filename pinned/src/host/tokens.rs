@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
-use pinned_wire::attestation::{Claims, same_secret, verify};
+use pinned_wire::attestation::{Claims, TokenKey, same_secret};
 
 /// How many are remembered: those of this second and the one before, from nodes whose clocks differ.
 const REMEMBERED: usize = 4;
@@ -25,10 +25,10 @@ struct Valid {
 }
 
 impl RecentTokens {
-    /// What [`verify`] says of a token.
+    /// What `key` says of a token.
     pub(crate) fn verify(
         &self,
-        secret: &str,
+        key: &TokenKey,
         audiences: &[&str],
         now: SystemTime,
         token: &str,
@@ -40,7 +40,7 @@ impl RecentTokens {
             return (claims.is_timely(now) && audiences.contains(&claims.aud.as_str()))
                 .then(|| claims.clone());
         }
-        let claims = verify(secret, audiences, now, token)?;
+        let claims = key.verify(audiences, now, token)?;
         if claims.is_anonymous() {
             self.remember(Valid {
                 signed: signed.into(),
@@ -82,6 +82,10 @@ mod tests {
 
     const SECRET: &str = "the secret of a worker";
 
+    fn key() -> TokenKey {
+        TokenKey::new(SECRET)
+    }
+
     fn at(seconds: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
     }
@@ -104,9 +108,9 @@ mod tests {
             ("session", at(0) - LEEWAY, true),
             ("session", at(0) - LEEWAY - Duration::from_nanos(1), false),
         ] {
-            let plain = verify(SECRET, &[audience], now, &token);
+            let plain = key().verify(&[audience], now, &token);
             assert_eq!(plain.is_some(), valid, "{audience} {now:?}");
-            assert_eq!(recent.verify(SECRET, &[audience], now, &token), plain);
+            assert_eq!(recent.verify(&key(), &[audience], now, &token), plain);
         }
     }
 
@@ -115,12 +119,12 @@ mod tests {
     fn a_token_that_differs_in_one_character_is_no_remembered_one() {
         let recent = RecentTokens::default();
         let token = anonymous(0);
-        assert!(recent.verify(SECRET, &["session"], at(0), &token).is_some());
+        assert!(recent.verify(&key(), &["session"], at(0), &token).is_some());
         for index in 0..token.len() {
             let mut forged = token.clone().into_bytes();
             forged[index] = if forged[index] == b'A' { b'B' } else { b'A' };
             let forged = String::from_utf8(forged).expect("ASCII");
-            let found = recent.verify(SECRET, &["session"], at(0), &forged);
+            let found = recent.verify(&key(), &["session"], at(0), &forged);
             assert_eq!(found, None, "{index}");
         }
         for forged in [
@@ -130,7 +134,7 @@ mod tests {
             &token[..token.len() - 1],
             &format!("{token}."),
         ] {
-            assert_eq!(recent.verify(SECRET, &["session"], at(0), forged), None);
+            assert_eq!(recent.verify(&key(), &["session"], at(0), forged), None);
         }
     }
 
@@ -143,11 +147,11 @@ mod tests {
         };
         let named = Claims::new("session", at(0)).with_caller("/rooms/blue", 1);
         let named = mint(SECRET, &named);
-        assert!(recent.verify(SECRET, &["session"], at(0), &named).is_some());
+        assert!(recent.verify(&key(), &["session"], at(0), &named).is_some());
         assert!(!known(&named));
         for second in 0..6 {
             let token = anonymous(second);
-            assert!(recent.verify(SECRET, &["session"], at(0), &token).is_some());
+            assert!(recent.verify(&key(), &["session"], at(0), &token).is_some());
         }
         // Who has met it at the same time as another, and is later.
         recent.remember(Valid {

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
+use pinned_wire::attestation::TokenKey;
 use tokio::sync::Semaphore;
 
 use super::WorkerBuilder;
@@ -67,6 +68,7 @@ impl WorkerBuilder {
             self.placements.get_or_insert(placements);
         }
         let env = Arc::new(WorkerEnv {
+            key: TokenKey::new(&secret),
             secret,
             recent: RecentTokens::default(),
             calls: Arc::new(OpenCalls::new(&domain)),
