@@ -205,6 +205,9 @@ impl Inner {
         if wanted.is_no_answer(&row) {
             return Ok(Answer::Unmoved);
         }
+        if !row.current {
+            return Err(NotPlaced::NoWorkers);
+        }
         let worker = match self.workers.get(&row.session) {
             Some(worker) => worker,
             None if self.workers.has_ended(&row.session) => return Err(NotPlaced::NoWorkers),
@@ -229,6 +232,11 @@ impl Inner {
             // It was asked to let go, and lives. What it had has ended, or it never had it when the order came; then it may have
             // begun the id since, and nobody else may (P4.6).
             Some(FenceState::Ahead { .. } | FenceState::Passed) | None => {}
+        }
+        if !row.current {
+            // The store alone can tell whose it is now, once all who live have had the time to say so.
+            attempt.expect_dead(&row);
+            return Ok(Verdict::Again);
         }
         if attempt.wanted.is_no_answer(&row) {
             let lives = self.workers.get(&row.session).is_some();

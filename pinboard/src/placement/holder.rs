@@ -82,7 +82,7 @@ impl Inner {
     ) -> Result<bool, NotPlaced> {
         let ticket = self.known.ticket(key, self.domain.monotonic());
         let row = self.ask(self.store.row(key)).await?;
-        let Some(row) = row.filter(|row| row.session == *session) else {
+        let Some(row) = row.filter(|row| row.current && row.session == *session) else {
             return Ok(false);
         };
         if let Some(worker) = self.workers.get(session) {

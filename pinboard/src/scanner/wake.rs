@@ -43,7 +43,7 @@ impl Fleet for PlacedFleet {
     ) -> BoxFuture<'a, Result<Option<Holder>, FleetAway>> {
         async move {
             let row = self.store.row(key).await?;
-            Ok(row.and_then(|row| {
+            Ok(row.filter(|row| row.current).and_then(|row| {
                 // One that this node does not know may live all the same; placing the id finds out.
                 let worker = self.workers.get(&row.session)?;
                 Some(Holder {

@@ -57,6 +57,9 @@ pub struct Row {
     pub session: SessionId,
     /// The placement epoch under which it holds.
     pub epoch: u64,
+    /// Whether the holder got or confirmed it in this life of the store. A row from before the store was last started is
+    /// perhaps that of a copy, and its holder may have handed the id over since (P4.4): it is no place for a request.
+    pub current: bool,
     /// Set while the holder is being asked to let go.
     pub fence: Option<FenceState>,
 }

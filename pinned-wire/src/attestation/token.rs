@@ -76,8 +76,7 @@ impl TokenKey {
     pub fn verify(&self, audiences: &[&str], now: SystemTime, token: &str) -> Option<Claims> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, payload) = signed.split_once('.')?;
-        if payload.contains('.')
-            || !same_secret(as_text(&self.sign(signed)), signature.as_bytes())
+        if payload.contains('.') || !same_secret(as_text(&self.sign(signed)), signature.as_bytes())
         {
             return None;
         }

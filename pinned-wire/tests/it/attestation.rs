@@ -224,7 +224,10 @@ fn claims_say_the_same_beside_members_that_are_not_known() {
     assert_eq!(check(&signed(HEADER, &beside)), Some(claims.clone()));
     // Whitespace before the object is JSON too.
     let plain = serde_json::to_string(&claims).expect("JSON");
-    assert_eq!(check(&signed(HEADER, &format!("\n {plain} "))), Some(claims));
+    assert_eq!(
+        check(&signed(HEADER, &format!("\n {plain} "))),
+        Some(claims)
+    );
 }
 
 // W8.4

@@ -164,10 +164,11 @@ impl Rows {
 
 impl Placed {
     /// The row as it stands now.
-    pub(super) fn read(&self, now: Instant) -> Row {
+    pub(super) fn read(&self, generation: u64, now: Instant) -> Row {
         Row {
             session: self.session.clone(),
             epoch: self.epoch,
+            current: self.generation == generation,
             fence: self.fence.map(|fence| fence.read(now)),
         }
     }

@@ -220,8 +220,9 @@ impl State {
     // --- Rows ---
 
     pub(super) fn row(&mut self, key: &PlacementKey, handle: HandleId, now: Now) -> Option<Row> {
+        let generation = self.kept.generation;
         let row = self.kept.rows.get_mut(key)?;
         self.watchers.has_read(handle, &mut row.readers);
-        Some(row.read(now.at))
+        Some(row.read(generation, now.at))
     }
 }

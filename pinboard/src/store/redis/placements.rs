@@ -10,7 +10,7 @@ use super::error::unexpected;
 use super::keys::Member;
 use super::request::{Call, Request};
 use super::rows;
-use super::scripts::{CLAIM, FENCE};
+use super::scripts::{CLAIM, FENCE, ROW};
 use crate::store::{
     Claim, Claimed, Expected, Fence, FencedRow, PlacementKey, Row, SessionId, StoreError,
 };
@@ -21,16 +21,24 @@ const HIGHEST: u64 = 1 << 62;
 impl RedisStore {
     pub(super) async fn read_row(&self, key: &PlacementKey) -> Result<Option<Row>, StoreError> {
         let member = self.member(key);
+        let call = Call::new(member.place(), &ROW).key(member.row());
         let request = Request::new(member.place())
+            .call(call)
             .plain(remember())
-            .plain(get(&member))
-            .plain(cmd("TIME"));
-        let answers = self.router.one(request).await?;
-        let [_, text, time] = three(answers)?;
-        let text: Option<String> = read(text)?;
-        let (seconds, micros): (u64, u64) = read(time)?;
-        let now = seconds * 1_000 + micros / 1_000;
-        Ok(text.and_then(|text| rows::parse(&text, now)))
+            .plain(get(&member));
+        let [answer, _, seen] = three(self.router.one(request).await?)?;
+        let (line, seen): (Option<String>, Option<String>) = (read(answer)?, read(seen)?);
+        // A release that is remembered is no row.
+        let seen = seen.as_deref().filter(|seen| seen.starts_with("h "));
+        if line.as_deref().and_then(row_of) != seen {
+            // It has changed since, before the server watched it.
+            self.router.invalidations().row(key.clone());
+        }
+        match line.as_deref().map(claimed).transpose()? {
+            None => Ok(None),
+            Some(Claimed::Held(row)) => Ok(Some(row)),
+            Some(_) => Err(unexpected("a row was due")),
+        }
     }
 
     pub(super) async fn claim_row(&self, claim: Claim) -> Result<Claimed, StoreError> {
@@ -134,8 +142,9 @@ pub(super) fn claimed(line: &str) -> Result<Claimed, StoreError> {
             replaced: code == "replaced",
         }),
         "held" => {
-            let (now, row) = rest.split_once(' ').ok_or_else(unexpected)?;
-            let row = rows::parse(row, number(now)?).ok_or_else(unexpected)?;
+            let (now, rest) = rest.split_once(' ').ok_or_else(unexpected)?;
+            let (generation, row) = rest.split_once(' ').ok_or_else(unexpected)?;
+            let row = rows::parse(row, generation, number(now)?).ok_or_else(unexpected)?;
             Ok(Claimed::Held(row))
         }
         "quarantined" => Ok(Claimed::Quarantined {
@@ -156,16 +165,20 @@ pub(super) fn agree(
 ) -> bool {
     match claimed {
         Claimed::Placed { epoch, .. } => {
-            let seen = seen.and_then(|seen| rows::parse(seen, 0));
+            let seen = seen.and_then(|seen| rows::parse(seen, "", 0));
             seen.is_some_and(|seen| {
                 seen.session == *candidate && seen.epoch == *epoch && seen.fence.is_none()
             })
         }
-        // The row as the script has read it stands last.
-        Claimed::Held(_) => line.splitn(3, ' ').nth(2) == seen,
+        Claimed::Held(_) => row_of(line) == seen,
         // No row to remember.
         Claimed::Preferred(_) | Claimed::CandidateGone | Claimed::Quarantined { .. } => true,
     }
+}
+
+/// The row as a script has read it, which stands last in its line.
+fn row_of(line: &str) -> Option<&str> {
+    line.splitn(4, ' ').nth(3)
 }
 
 #[cfg(test)]
@@ -179,8 +192,9 @@ mod tests {
             "placed",
             "placed -1",
             "held 7",
-            "held 7 f 9 s",
-            "held x h 1 2 3 0 0 s",
+            "held 7 1",
+            "held 7 1 f 9 s",
+            "held x 1 h 1 2 3 0 0 s",
             "quarantined",
             "else",
         ] {
@@ -198,9 +212,9 @@ mod tests {
             ("placed 7", Some("h 1 7 3 0 0 you"), false),
             ("placed 7", Some("f 7 me"), false),
             ("placed 7", None, false),
-            ("held 9 h 1 7 3 5 6 you", Some("h 1 7 3 5 6 you"), true),
-            ("held 9 h 1 7 3 5 6 you", Some("h 1 7 3 5 8 you"), false),
-            ("held 9 h 1 7 3 0 0 you", None, false),
+            ("held 9 1 h 1 7 3 5 6 you", Some("h 1 7 3 5 6 you"), true),
+            ("held 9 1 h 1 7 3 5 6 you", Some("h 1 7 3 5 8 you"), false),
+            ("held 9 1 h 1 7 3 0 0 you", None, false),
             ("gone", Some("h 1 7 3 0 0 you"), true),
         ] {
             let claimed = claimed(line).expect("it is well formed");

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::store::{FenceState, Row, SessionId};
 
-/// A row that somebody holds, with its times by the clock of the server; `None` for what is no row, such as a release that
-/// is remembered.
-pub(super) fn parse(text: &str, now: u64) -> Option<Row> {
+/// A row that somebody holds, in the given generation and with its times by the clock of the server; `None` for what is no row,
+/// such as a release that is remembered.
+pub(super) fn parse(text: &str, generation: &str, now: u64) -> Option<Row> {
     let mut fields = text.splitn(7, ' ');
     (fields.next()? == "h").then_some(())?;
-    let _generation = fields.next()?;
+    let current = fields.next()? == generation;
     let epoch = fields.next()?.parse().ok()?;
     let _placed = fields.next()?;
     let starts = fields.next()?.parse().ok()?;
@@ -17,6 +17,7 @@ pub(super) fn parse(text: &str, now: u64) -> Option<Row> {
     Some(Row {
         session: SessionId::new(fields.next()?),
         epoch,
+        current,
         fence: fence(starts, ends, now),
     })
 }
@@ -42,8 +43,10 @@ mod tests {
 
     #[test]
     fn a_row_is_read_with_what_is_left_of_its_fence() {
-        let row =
-            |text, now| parse(text, now).map(|row| (row.session.to_string(), row.epoch, row.fence));
+        let row = |text, now| {
+            let row = parse(text, "1", now);
+            row.map(|row| (row.session.to_string(), row.epoch, row.fence))
+        };
         let ms = Duration::from_millis;
         assert_eq!(
             row("h 1 18446744073709551615 3 0 0 a session", 9),
@@ -65,6 +68,11 @@ mod tests {
                 Some(("s".to_owned(), 2, Some(state)))
             );
         }
+        let current = |generation| parse("h 12 2 3 0 0 s", generation, 9).map(|row| row.current);
+        assert_eq!(
+            ["12", "13", "1"].map(current),
+            [Some(true), Some(false), Some(false)]
+        );
         for text in [
             "",
             "f 7 s",
@@ -73,7 +81,7 @@ mod tests {
             "h 1 2 3 0 0",
             "h 1 -2 3 0 0 s",
         ] {
-            assert_eq!(parse(text, 9), None, "{text}");
+            assert_eq!(parse(text, "1", 9), None, "{text}");
         }
     }
 }

@@ -45,6 +45,7 @@ scripts! {
     RECLAIM = ALWAYS, ["prelude", "shard", "reclaim"];
     RELEASE = ALWAYS, ["prelude", "shard", "release"];
     FENCE = ALWAYS, ["prelude", "shard", "fence"];
+    ROW = ALWAYS, ["prelude", "shard", "row"];
     BEGIN = ALWAYS, ["prelude", "shard", "begin"];
     RENEW = ALWAYS, ["prelude", "shard", "renew"];
     END = ALWAYS, ["prelude", "shard", "end"];

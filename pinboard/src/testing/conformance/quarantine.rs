@@ -194,6 +194,22 @@ async fn a_store_from_a_copy_is_a_cold_one(scene: &Scene) {
     scene.wait(Duration::from_millis(10)).await;
     scene.fleet.restart_from_copy().await;
     let start = scene.domain.monotonic();
+    // Whoever has not heard of the restart still takes the holder for alive, and must not send it a request under an epoch
+    // that may be long handed back.
+    for store in [&scene.store, &node] {
+        let row = scene.row(&left, rule).await;
+        let claimed = store.claim(claim(&left, &before, Expected::Vacant)).await;
+        let held = claimed.holds(rule).held(rule);
+        for row in [row, Some(held)] {
+            let current = row.map(|row| row.current);
+            same(
+                rule,
+                "whether a row of the copy is current",
+                &current,
+                &Some(false),
+            );
+        }
+    }
     holds(rule, "no session lives", !scene.lives(&before, rule).await);
     let (after, registered) = scene.again(&before, rule).await;
     same(rule, "the earlier session", &registered.earlier, &None);
@@ -219,6 +235,13 @@ async fn a_store_from_a_copy_is_a_cold_one(scene: &Scene) {
         rule,
         &format!("no id falls back to an earlier epoch: {kept_at} after {epoch}"),
         kept_at >= epoch,
+    );
+    let current = scene.row(&kept, rule).await.map(|row| row.current);
+    same(
+        rule,
+        "whether a row that was taken back is current",
+        &current,
+        &Some(true),
     );
     let whole = scene.options.quarantine;
     if scene.domain.monotonic() - start < whole {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinboard::placement::{NotPlaced, WorkerRefusal};
-use pinboard::store::{Claim, Expected, Invalidation};
+use pinboard::store::{Claim, EndMode, Expected, Invalidation};
 
 use super::scene::*;
 use super::spy::Hold;
@@ -43,6 +43,37 @@ fn known_placements_serve_until_their_leases_end_and_unknown_ids_do_not() {
 /// What is left of the one worker's lease.
 fn worker_lease(node: &Node) -> std::time::Duration {
     node.workers.all()[0].lease_left(node.domain.monotonic())
+}
+
+// P4.4, P4.6: a worker that is alive, as far as this node has read, handed the id over after the copy was made.
+#[test]
+fn a_row_that_a_copy_brings_back_is_no_place_for_a_request() {
+    simulate(|sim| async move {
+        let fleet = Arc::new(Fleet::new(sim.domain()).await);
+        let former = fleet.worker("a").await;
+        let node = fleet.node().await;
+        let placed = node.resolve("blue").await.expect("it is placed");
+        let latter = fleet.worker("b").await;
+        node.read().await;
+        fleet
+            .go_back(async {
+                fleet.release(&placed).await;
+                fleet.end(&former, EndMode::AtExpiry).await;
+                let moved = fleet.node().await.resolve("blue").await;
+                assert_eq!(holder(&moved.expect("it is placed")), latter.id.as_str());
+            })
+            .await;
+        sim.advance(ms(1)).await;
+        // It has not read of the restart.
+        assert!(node.workers.get(&former.id).is_some());
+        let refused = node.resolve("blue").await.err();
+        assert!(
+            matches!(refused, Some(NotPlaced::Quarantined(_))),
+            "{refused:?}"
+        );
+        let held = node.placement.is_held_by(&key("blue"), &former.id).await;
+        assert_eq!(held.ok(), Some(false));
+    });
 }
 
 // P12.4: service returns by itself.

@@ -97,6 +97,13 @@ impl Fleet {
         self.store.wipe();
     }
 
+    /// Has the store go back to what it has now while `meanwhile` runs, as a replica that was behind.
+    pub(crate) async fn go_back(&self, meanwhile: impl Future<Output = ()>) {
+        let copy = self.store.copy();
+        meanwhile.await;
+        self.store.restart_from_copy(&copy);
+    }
+
     pub(crate) fn handle(&self) -> Arc<dyn RegistryStore> {
         Arc::new(self.store.node())
     }

@@ -1,4 +1,4 @@
--- One attempt to place an id. What came of it, in one line: 'placed <epoch>', 'replaced <epoch>', 'held <time> <row>',
+-- One attempt to place an id. What came of it, in one line: 'placed <epoch>', 'replaced <epoch>', 'held <time> <generation> <row>',
 -- 'quarantined <ms>', 'preferred <session>' or 'gone'.
 --
 -- KEYS[5]  the row                    KEYS[6]  the rows of the candidate
@@ -14,7 +14,7 @@ local last = '0'
 if row then
   local free = row.session == ARGV[7] and row.epoch == ARGV[8] and is_dead(row)
   if not free then
-    return 'held ' .. int(now) .. ' ' .. text
+    return table.concat({ 'held', int(now), generation, text }, ' ')
   end
   last = row.epoch
 end

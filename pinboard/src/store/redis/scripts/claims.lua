@@ -1,4 +1,4 @@
--- Places several ids that nobody holds. A list with an answer for each: 'placed <epoch>', 'held <time> <row>', or '' for one
+-- Places several ids that nobody holds. A list with an answer for each: 'placed <epoch>', 'held <time> <generation> <row>', or '' for one
 -- that is to be claimed alone, because something about it is out of the ordinary; no list when that is so of all of them.
 --
 -- It does without what the other scripts share: to set that up takes longer than to place an id.
@@ -35,7 +35,7 @@ for n = 1, many do
   local answer = ''
   if text then
     if string.sub(text, 1, 2) == 'h ' then
-      answer = 'held ' .. epoch .. ' ' .. text
+      answer = table.concat({ 'held', epoch, generation, text }, ' ')
     end
   elseif ordinary and not taken[key] and is_below(ARGV[at + 2]) then
     local which, namespace = tonumber(ARGV[at + 3]), ARGV[at + 1]
