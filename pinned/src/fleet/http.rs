@@ -1,17 +1,20 @@
 //! The control plane over HTTP (W2.3, W14.6).
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Request};
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use pinned_wire::registry::Secret;
-use sync_wrapper::SyncWrapper;
 
 use super::transport::{ControlAnswer, ControlPlane, DataPlane};
 use crate::error::{BoxError, Error, Result};
@@ -19,15 +22,93 @@ use crate::error::{BoxError, Error, Result};
 /// The longest answer that is read, in bytes: some tens of thousands of duplicates.
 const LONGEST_ANSWER: usize = 16 << 20;
 
-/// The registry over HTTP, on one pool of connections.
+/// How long a connection is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// How long a connection is silent before its peer is asked whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The one HTTP client of a worker, with one pool of connections: no redirects, no proxies, the system's root certificates.
+#[derive(Clone)]
+pub(crate) struct HttpClient(Client<HttpsConnector<HttpConnector>, Body>);
+
+impl HttpClient {
+    pub(crate) fn new() -> Result<Self> {
+        let mut roots = rustls::RootCertStore::empty();
+        // A root that cannot be read is one root less; without any, only plain HTTP works, and says so when it does not.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::config(format!("TLS cannot be set up: {error}")))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(KEEP_ALIVE));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connector);
+        Ok(Self(client))
+    }
+}
+
+/// Where the control plane is.
+#[derive(Clone)]
+struct Base {
+    scheme: Scheme,
+    authority: Authority,
+    /// Comes before every path; empty as a rule.
+    path: String,
+}
+
+impl Base {
+    fn new(url: &str) -> Result<Self> {
+        let parts = url.parse::<Uri>().map(Uri::into_parts);
+        let parts = parts.map_err(|error| Error::config(format!("PINBOARD_URL: {error}")))?;
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(Error::config("PINBOARD_URL is not an absolute URL"));
+        };
+        let path = parts.path_and_query;
+        let path = path.as_ref().map_or("", PathAndQuery::path);
+        Ok(Self {
+            scheme,
+            authority,
+            path: path.trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// The URL of a path there, and perhaps a query.
+    fn join(&self, target: PathAndQuery) -> std::result::Result<Uri, http::Error> {
+        let target = if self.path.is_empty() {
+            target
+        } else {
+            PathAndQuery::try_from(format!("{}{target}", self.path))?
+        };
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(target)
+            .build()
+    }
+}
+
+/// The registry over HTTP.
 pub(crate) struct HttpControlPlane {
-    client: reqwest::Client,
-    url: String,
+    client: HttpClient,
+    base: Base,
     headers: HeaderMap,
 }
 
 impl HttpControlPlane {
-    pub(crate) fn new(client: reqwest::Client, url: &str, token: &Secret) -> Result<Self> {
+    pub(crate) fn new(client: HttpClient, url: &str, token: &Secret) -> Result<Self> {
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", token.expose()))
             .map_err(|_| {
                 Error::config("PINBOARD_TOKEN has characters that a header cannot carry")
@@ -39,9 +120,21 @@ impl HttpControlPlane {
         ]);
         Ok(Self {
             client,
-            url: url.trim_end_matches('/').to_owned(),
+            base: Base::new(url)?,
             headers,
         })
+    }
+
+    fn request(
+        &self,
+        path: &'static str,
+        body: Vec<u8>,
+    ) -> std::result::Result<Request<Body>, http::Error> {
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.base.join(PathAndQuery::from_static(path))?;
+        *request.headers_mut() = self.headers.clone();
+        Ok(request)
     }
 }
 
@@ -51,116 +144,81 @@ impl ControlPlane for HttpControlPlane {
         path: &'static str,
         body: Vec<u8>,
     ) -> BoxFuture<'static, Result<ControlAnswer, BoxError>> {
-        let request = self
-            .client
-            .post(format!("{}{path}", self.url))
-            .headers(self.headers.clone())
-            .body(body);
+        let (client, request) = (self.client.clone(), self.request(path, body));
         Box::pin(async move {
-            let mut response = request.send().await?;
-            let status = response.status();
-            let retry_after = response
-                .headers()
+            let (head, body) = client.0.request(request?).await?.into_parts();
+            let retry_after = head
+                .headers
                 .get(RETRY_AFTER)
                 .and_then(|value| value.to_str().ok())
                 .map(str::to_owned);
-            let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await? {
-                if body.len() + chunk.len() > LONGEST_ANSWER {
-                    return Err("the answer of the control plane is too long".into());
-                }
-                body.extend_from_slice(&chunk);
-            }
+            let body = Limited::new(body, LONGEST_ANSWER).collect().await;
+            let body = body.map_err(|error| match error.downcast::<LengthLimitError>() {
+                Ok(_) => "the answer of the control plane is too long".into(),
+                Err(error) => error,
+            })?;
             Ok(ControlAnswer {
-                status,
+                status: head.status,
                 retry_after,
-                body: body.into(),
+                body: body.to_bytes(),
             })
         })
     }
 }
 
-/// The one HTTP client of a worker: no redirects, no proxies, the system's root certificates.
-pub(crate) fn client() -> Result<reqwest::Client> {
-    let mut roots = rustls::RootCertStore::empty();
-    // A root that cannot be read is one root less; without any, only plain HTTP works, and says so when it does not.
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::config(format!("TLS cannot be set up: {error}")))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .http1_only()
-        .build()
-        .map_err(|error| Error::config(format!("the HTTP client cannot be set up: {error}")))
-}
-
 /// The way to other instances over HTTP, on the same pool.
 pub(crate) struct HttpDataPlane {
-    client: reqwest::Client,
-    url: String,
+    client: HttpClient,
+    base: Base,
 }
 
 impl HttpDataPlane {
-    pub(crate) fn new(client: reqwest::Client, url: &str) -> Self {
-        Self {
-            client,
-            url: url.trim_end_matches('/').to_owned(),
-        }
+    pub(crate) fn new(client: HttpClient, url: &str) -> Result<Self> {
+        let base = Base::new(url)?;
+        Ok(Self { client, base })
     }
 }
 
 impl DataPlane for HttpDataPlane {
     fn call(
         &self,
-        request: Request<Body>,
+        mut request: Request<Body>,
     ) -> BoxFuture<'static, std::result::Result<Response, BoxError>> {
-        let (head, body) = request.into_parts();
-        let target = head
-            .uri
-            .path_and_query()
-            .map_or("/", |target| target.as_str());
-        let url = format!("{}{target}", self.url);
-        let mut call = self.client.request(head.method, url).headers(head.headers);
-        if !body.is_end_stream() {
-            call = call.body(reqwest::Body::wrap(Shareable {
-                size: body.size_hint(),
-                body: SyncWrapper::new(body),
-            }));
-        }
+        let target = std::mem::take(request.uri_mut())
+            .into_parts()
+            .path_and_query;
+        let url = self
+            .base
+            .join(target.unwrap_or(PathAndQuery::from_static("/")));
+        let client = self.client.0.clone();
         Box::pin(async move {
-            let answer = call.send().await?;
-            Ok(http::Response::<reqwest::Body>::from(answer).map(Body::new))
+            *request.uri_mut() = url?;
+            Ok(client.request(request).await?.map(Body::new))
         })
     }
 }
 
-/// A body that may be shared, because nobody looks at it but its owner.
-struct Shareable {
-    body: SyncWrapper<Body>,
-    /// As it was when nothing had been read: it decides how the body is framed.
-    size: SizeHint,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl HttpBody for Shareable {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<std::result::Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(self.body.get_mut())
-            .poll_frame(cx)
-            .map_err(Into::into)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.size
+    #[test]
+    fn a_path_comes_behind_that_of_the_control_plane() {
+        for (base, joined) in [
+            ("http://10.0.0.1:8080", "http://10.0.0.1:8080/rooms/a?b=c"),
+            ("http://10.0.0.1:8080/", "http://10.0.0.1:8080/rooms/a?b=c"),
+            (
+                "https://pinboard/fleet/one/",
+                "https://pinboard/fleet/one/rooms/a?b=c",
+            ),
+            ("http://[::1]", "http://[::1]/rooms/a?b=c"),
+        ] {
+            let base = Base::new(base).expect("a URL");
+            let url = base.join(PathAndQuery::from_static("/rooms/a?b=c"));
+            assert_eq!(url.expect("a URL").to_string(), joined);
+        }
+        for wrong in ["", "/rooms", "pinboard:8080", "http://"] {
+            assert!(Base::new(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

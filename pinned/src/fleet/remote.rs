@@ -18,6 +18,8 @@ pub(crate) struct Remote {
     plane: Arc<dyn DataPlane>,
     /// What the worker is routed by, in hostname-aware mode.
     host: Option<HeaderValue>,
+    /// What the worker proves itself by; `None` when no header can carry it.
+    secret: Option<HeaderValue>,
     registration: Arc<Registration>,
     calls: Arc<OpenCalls>,
 }
@@ -29,8 +31,13 @@ impl Remote {
         registration: Arc<Registration>,
         calls: Arc<OpenCalls>,
     ) -> Self {
+        let mut secret = HeaderValue::try_from(registration.secret().expose()).ok();
+        if let Some(secret) = &mut secret {
+            secret.set_sensitive(true);
+        }
         Self {
             plane,
+            secret,
             host: hostname.and_then(|hostname| HeaderValue::try_from(hostname).ok()),
             registration,
             calls,
@@ -49,14 +56,14 @@ impl Remote {
             .registration
             .session_id()
             .ok_or(ClusterError::NoSession)?;
+        let secret = self.secret.clone().ok_or_else(|| {
+            ClusterError::InvalidRequest("the worker's secret cannot stand in a header".into())
+        })?;
         let invalid =
             |_| ClusterError::InvalidRequest("the caller has no name for a header".into());
         let headers = request.headers_mut();
         headers.insert(FROM, HeaderValue::try_from(caller).map_err(invalid)?);
         headers.insert(SESSION, HeaderValue::try_from(&*session).map_err(invalid)?);
-        let mut secret =
-            HeaderValue::try_from(self.registration.secret().expose()).map_err(invalid)?;
-        secret.set_sensitive(true);
         headers.insert(SESSION_SECRET, secret);
         headers.insert(SUBREQUEST_DEPTH, depth.into());
         if let Some(host) = &self.host {

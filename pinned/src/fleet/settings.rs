@@ -7,7 +7,7 @@ use std::time::Duration;
 use pinned_wire::registry::{Secret, Takeover};
 
 use super::headroom;
-use super::http::HttpControlPlane;
+use super::http::{HttpClient, HttpControlPlane};
 use super::transport::ControlPlane;
 use crate::error::{Error, Result};
 
@@ -56,7 +56,7 @@ impl Default for FleetSettings {
 
 impl FleetSettings {
     /// The way to the control plane, over `client`.
-    pub(crate) fn connect(&self, client: reqwest::Client) -> Result<Arc<dyn ControlPlane>> {
+    pub(crate) fn connect(&self, client: HttpClient) -> Result<Arc<dyn ControlPlane>> {
         let url = self.url.as_deref().unwrap_or_default();
         if let Err(reason) = check_url(url) {
             return Err(Error::config(format!("PINBOARD_URL is {url:?}: {reason}")));

@@ -255,9 +255,11 @@ mod tests {
         assert!(environment.address(default()).is_err());
         #[cfg(feature = "fleet")]
         {
+            use crate::fleet::http::HttpClient;
+
             let mut fleet = FleetSettings::default();
             environment.fill_in_fleet(&mut fleet);
-            let Err(error) = fleet.connect(crate::fleet::http::client().unwrap()) else {
+            let Err(error) = fleet.connect(HttpClient::new().expect("a client")) else {
                 panic!("that is no URL");
             };
             assert!(error.to_string().contains("PINBOARD_URL"), "{error}");

@@ -87,8 +87,10 @@ impl WorkerBuilder {
         let fleet = Fleet::default();
         let transport = LocalTransport::new(&hosts);
         #[cfg(feature = "fleet")]
-        let transport = transport
-            .with_remote(joined.and_then(|joined| self.remote(joined, hostname, &env.calls)));
+        let transport = transport.with_remote(match joined {
+            Some(joined) => self.remote(joined, hostname, &env.calls)?,
+            None => None,
+        });
         // Nothing else has seen this environment yet.
         let _ = env.transport.set(Arc::new(transport));
         Ok(PinnedWorker {

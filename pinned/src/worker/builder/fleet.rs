@@ -10,7 +10,7 @@ use crate::api::chain::OpenCalls;
 use crate::domain::Domain;
 use crate::error::Result;
 use crate::fleet::{
-    http::{HttpDataPlane, client},
+    http::{HttpClient, HttpDataPlane},
     registration::Registration,
     remote::Remote,
     settings::Membership,
@@ -23,7 +23,7 @@ use crate::worker::environment::Environment;
 pub(super) struct Joined {
     pub(super) registration: Arc<Registration>,
     /// One for the registry and for calls: each would read the system's certificates.
-    client: reqwest::Client,
+    client: HttpClient,
 }
 
 impl WorkerBuilder {
@@ -108,7 +108,7 @@ impl WorkerBuilder {
         domain: &Domain,
         lease: &Lease,
     ) -> Result<Joined> {
-        let client = client()?;
+        let client = HttpClient::new()?;
         let plane = match self.control_plane.take() {
             Some(plane) => plane,
             None => self.fleet.connect(client.clone())?,
@@ -125,15 +125,14 @@ impl WorkerBuilder {
         joined: Joined,
         hostname: Option<&str>,
         calls: &Arc<OpenCalls>,
-    ) -> Option<Remote> {
-        let plane = match self.data_plane.take() {
-            Some(plane) => plane,
-            None => {
-                let url = self.fleet.url.as_deref()?;
-                Arc::new(HttpDataPlane::new(joined.client, url))
-            }
+    ) -> Result<Option<Remote>> {
+        let plane = match (self.data_plane.take(), &self.fleet.url) {
+            (Some(plane), _) => plane,
+            (None, Some(url)) => Arc::new(HttpDataPlane::new(joined.client, url)?),
+            (None, None) => return Ok(None),
         };
         let calls = Arc::clone(calls);
-        Some(Remote::new(plane, hostname, joined.registration, calls))
+        let remote = Remote::new(plane, hostname, joined.registration, calls);
+        Ok(Some(remote))
     }
 }
