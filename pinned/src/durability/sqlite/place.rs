@@ -20,7 +20,32 @@ pub(super) struct Place {
 struct Identity(#[cfg(unix)] (u64, u64));
 
 impl Identity {
+    /// That of the file at `path`, without asking for its times.
+    ///
+    /// Since Linux 6.13 a file whose times somebody has asked for gets a finer one at its next write, which the flush after it
+    /// has to write as well: a question after each commit would double what each commit writes.
+    #[cfg(target_os = "linux")]
     fn of(path: &Path) -> io::Result<Self> {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+        use rustix::io::Errno;
+
+        match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
+            Ok(found) => {
+                let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+                Ok(Self((device, found.stx_ino)))
+            }
+            // A kernel from before 2017.
+            Err(Errno::NOSYS) => Self::with_times_of(path),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(path: &Path) -> io::Result<Self> {
+        Self::with_times_of(path)
+    }
+
+    fn with_times_of(path: &Path) -> io::Result<Self> {
         let found = fs::metadata(path)?;
         #[cfg(unix)]
         let identity = {
@@ -57,7 +82,8 @@ impl Place {
     /// After a commit: what was committed is where it will be looked for.
     pub(super) fn check(&self) -> rusqlite::Result<()> {
         let is_same = Identity::of(&self.path).is_ok_and(|found| found == self.found);
-        let said = match (is_same, self.log.exists()) {
+        let is_logged = Identity::of(&self.log).is_ok();
+        let said = match (is_same, is_logged) {
             (true, true) => return Ok(()),
             (true, false) => "its write-ahead log was removed",
             (false, _) => "the file was removed or replaced",

@@ -1,14 +1,18 @@
 //! What operations do, within the transaction that is open.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::epochs::Epochs;
 use super::place::Place;
 use super::schema::{self, Checked};
 use crate::durability::{
     Claim, Doc, FenceLost, InstanceKey, Row, RowFilter, RowOp, RowState, StoreError, TrayKey,
 };
+
+const VERSION: &str = "PRAGMA data_version";
 
 const EPOCH: &str = "SELECT epoch FROM pinned_epoch WHERE ns = ?1 AND id = ?2";
 
@@ -40,6 +44,7 @@ const MARKED_AFTER: &str = "SELECT DISTINCT ns, id FROM pinned_tray_index
 pub(super) struct Tables {
     connection: Connection,
     place: Place,
+    epochs: RefCell<Epochs>,
     env: String,
     hostname: String,
 }
@@ -49,6 +54,7 @@ impl Tables {
         Self {
             connection,
             place,
+            epochs: RefCell::default(),
             env,
             hostname,
         }
@@ -56,7 +62,11 @@ impl Tables {
 
     /// Waits for other writers here, and not at the commit.
     pub(super) fn begin(&self) -> rusqlite::Result<()> {
-        self.run("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")?;
+        let mut version = self.connection.prepare_cached(VERSION)?;
+        let version = version.query_row([], |row| row.get(0))?;
+        self.epochs.borrow_mut().stand_at(version);
+        Ok(())
     }
 
     /// What came before is durable from here on.
@@ -67,6 +77,7 @@ impl Tables {
 
     /// Leaves no transaction open; after some failures there is none any more.
     pub(super) fn roll_back(&self) {
+        self.epochs.borrow_mut().forget();
         if !self.connection.is_autocommit()
             && let Err(error) = self.run("ROLLBACK")
         {
@@ -89,18 +100,33 @@ impl Tables {
             let refused = format!("epoch {}; the highest is {}", claim.epoch, i64::MAX);
             return Ok(Err(StoreError::Invalid(refused)));
         };
-        let InstanceKey { namespace, id } = &claim.instance;
-        let mut stored = self.connection.prepare_cached(EPOCH)?;
-        let stored = stored.query_row(params![namespace, id], |row| row.get::<_, i64>(0));
-        match stored.optional()? {
+        match self.stored_epoch(&claim.instance)? {
             Some(stored) if epoch < stored => return Ok(Err(FenceLost::from(claim).into())),
             Some(stored) if epoch == stored => {}
             _ => {
+                let InstanceKey { namespace, id } = &claim.instance;
                 let mut acquire = self.connection.prepare_cached(ACQUIRE)?;
                 acquire.execute(params![namespace, id, epoch])?;
+                self.epochs.borrow_mut().remember(&claim.instance, epoch);
             }
         }
         Ok(Ok(()))
+    }
+
+    /// The epoch that stands in the file.
+    fn stored_epoch(&self, instance: &InstanceKey) -> rusqlite::Result<Option<i64>> {
+        let mut epochs = self.epochs.borrow_mut();
+        if let Some(known) = epochs.get(instance) {
+            return Ok(Some(known));
+        }
+        let InstanceKey { namespace, id } = instance;
+        let mut stored = self.connection.prepare_cached(EPOCH)?;
+        let stored = stored.query_row(params![namespace, id], |row| row.get(0));
+        let stored = stored.optional()?;
+        if let Some(stored) = stored {
+            epochs.remember(instance, stored);
+        }
+        Ok(stored)
     }
 
     pub(super) fn apply(&self, instance: &InstanceKey, op: &RowOp) -> rusqlite::Result<()> {

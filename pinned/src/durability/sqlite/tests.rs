@@ -269,6 +269,41 @@ async fn of_a_group_only_those_fail_that_have_no_room_or_no_right() {
     assert_eq!(marked, ["fenced", "last", "small"]);
 }
 
+// D2.1: an epoch is in force once it is stored, and what was rolled back is not.
+#[tokio::test]
+async fn an_epoch_that_was_rolled_back_fences_nobody() {
+    let folder = folder();
+    let (large, large_answer) = set("blue", 7, 1 << 20);
+    let (earlier, earlier_answer) = set("blue", 3, 10);
+    let (before, before_answer) = set("blue", 2, 10);
+    on_a_full_disk(&folder, vec![large, earlier, before]);
+    large_answer.await.expect_err("no room");
+    earlier_answer.await.expect("nothing stands above it");
+    let fenced = before_answer.await.expect_err("fenced");
+    assert!(fenced.is_fence_lost());
+}
+
+// D2.1: what one connection knows of the epochs, another may have changed.
+#[tokio::test]
+async fn stores_of_one_file_fence_each_other_at_each_turn() {
+    let folder = folder();
+    let path = folder.path().join("pinned.db");
+    let stores = [(); 2].map(|()| SqliteStore::open(&path).expect("the store"));
+    stores[0].setup().await.expect("tables");
+    for epoch in 1..40 {
+        let [holder, former] = [epoch % 2, (epoch + 1) % 2].map(|n| &stores[n as usize]);
+        for _ in 0..2 {
+            let written = holder.set_tray(claim("blue", epoch), work(), true, Doc::empty());
+            written.await.expect("the highest epoch");
+        }
+        let late = former.set_tray(claim("blue", epoch - 1), work(), true, Doc::empty());
+        assert!(late.await.expect_err("fenced").is_fence_lost(), "{epoch}");
+        // The same epoch may come by way of another connection.
+        let same = former.get_tray(claim("blue", epoch), work()).await;
+        assert!(same.expect("the highest epoch").is_some());
+    }
+}
+
 #[tokio::test]
 async fn what_was_dropped_before_it_was_begun_is_passed_over() {
     let folder = folder();

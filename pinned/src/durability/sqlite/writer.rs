@@ -90,6 +90,7 @@ enum Outcome {
 
 fn transact(tables: &Tables, group: &mut [Box<dyn Job>]) -> Outcome {
     if let Err(error) = tables.begin() {
+        tables.roll_back();
         return Outcome::Ended(Err(error.into()));
     }
     for job in group {
