@@ -57,22 +57,40 @@ pub(super) enum Unit {
 #[derive(Default)]
 pub(super) struct Run {
     slots: VecDeque<Option<RowOp>>,
+    /// Where the rows stand; empty while there are so [few](FEW) of them that looking costs less.
     places: HashMap<TrayKey, usize>,
     /// How many writes were enlisted, collapsed ones included (D14.7).
     effects: u64,
 }
 
+/// Most runs are of one row.
+const FEW: usize = 8;
+
 impl Run {
     fn push(&mut self, op: RowOp, collapse: bool) {
         self.effects += 1;
-        if collapse && let Some(earlier) = self.places.insert(op.key.clone(), self.slots.len()) {
+        if !collapse {
+            self.slots.push_back(Some(op));
+            return;
+        }
+        if let Some(earlier) = self.place_of(&op.key) {
             self.slots[earlier] = None;
-            if self.slots.len() > 2 * self.places.len() {
-                self.compact();
-            }
+        }
+        if !self.places.is_empty() {
             self.places.insert(op.key.clone(), self.slots.len());
         }
         self.slots.push_back(Some(op));
+        if self.slots.len() > FEW.max(2 * self.places.len()) {
+            self.compact();
+        }
+    }
+
+    fn place_of(&self, key: &TrayKey) -> Option<usize> {
+        if !self.places.is_empty() {
+            return self.places.get(key).copied();
+        }
+        let is_of = |op: &Option<RowOp>| op.as_ref().is_some_and(|op| op.key == *key);
+        self.slots.iter().position(is_of)
     }
 
     /// Takes the first write off a run that is not collapsed.
@@ -88,6 +106,9 @@ impl Run {
 
     fn compact(&mut self) {
         self.slots.retain(Option::is_some);
+        if self.slots.len() <= FEW && self.places.is_empty() {
+            return;
+        }
         for (place, op) in self.slots.iter().flatten().enumerate() {
             self.places.insert(op.key.clone(), place);
         }

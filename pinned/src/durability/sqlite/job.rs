@@ -17,7 +17,7 @@ pub(super) trait Job: Send {
     /// # Errors
     ///
     /// What breaks the transaction. What is refused is an answer instead.
-    fn run(&mut self, tables: &Tables) -> rusqlite::Result<()>;
+    fn run(&mut self, tables: &Tables<'_>) -> rusqlite::Result<()>;
 
     /// Gives the answer, now that the transaction is at its end.
     fn answer(self: Box<Self>, committed: &Result<(), Broken>);
@@ -37,7 +37,7 @@ pub(super) struct Broken(Arc<rusqlite::Error>);
 pub(super) fn job<T, F>(bytes: usize, run: F) -> (Box<dyn Job>, StoreFuture<T>)
 where
     T: Send + 'static,
-    F: Fn(&Tables) -> Checked<T> + Send + 'static,
+    F: Fn(&Tables<'_>) -> Checked<T> + Send + 'static,
 {
     let (answer, answered) = oneshot::channel();
     let pending = Pending {
@@ -47,7 +47,7 @@ where
         bytes,
     };
     let answered = answered.map(|answer| match answer {
-        Ok(answer) => answer,
+        Ok((answer, _run)) => answer,
         Err(_) => Err(StoreError::failed("the store was closed")),
     });
     (Box::new(pending), answered.boxed())
@@ -56,16 +56,17 @@ where
 struct Pending<T, F> {
     run: F,
     outcome: Option<Result<T, StoreError>>,
-    answer: oneshot::Sender<Result<T, StoreError>>,
+    /// What was written goes back with the answer: the thread on which all wait has better things to do than to free it.
+    answer: oneshot::Sender<(Result<T, StoreError>, F)>,
     bytes: usize,
 }
 
 impl<T, F> Job for Pending<T, F>
 where
     T: Send,
-    F: Fn(&Tables) -> Checked<T> + Send,
+    F: Fn(&Tables<'_>) -> Checked<T> + Send,
 {
-    fn run(&mut self, tables: &Tables) -> rusqlite::Result<()> {
+    fn run(&mut self, tables: &Tables<'_>) -> rusqlite::Result<()> {
         self.outcome = Some((self.run)(tables)?);
         Ok(())
     }
@@ -80,7 +81,7 @@ where
             (Ok(()), None) => return,
         };
         // Nobody may wait for it any more.
-        let _ = self.answer.send(answer);
+        let _ = self.answer.send((answer, self.run));
     }
 
     fn is_abandoned(&self) -> bool {

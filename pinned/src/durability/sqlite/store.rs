@@ -14,7 +14,7 @@ use super::lock::{self, HeldFile};
 use super::options::SqliteOptions;
 use super::queue::Queue;
 use super::schema::Checked;
-use super::tables::Tables;
+use super::tables::{Opened, Tables};
 use super::{file, writer};
 use crate::durability::{
     Claim, Doc, InstanceKey, Row, RowFilter, RowOp, RowState, StateStore, StoreError, StoreFuture,
@@ -86,8 +86,13 @@ impl SqliteStore {
         let (connection, place) = file::open(&options)?;
         let path = place.path().to_owned();
         let queue = Arc::new(Queue::default());
-        let tables = Tables::new(connection, place, options.env, options.hostname);
-        let thread = writer::start(Arc::clone(&queue), tables).map_err(StoreError::failed)?;
+        let opened = Opened {
+            connection,
+            place,
+            env: options.env,
+            hostname: options.hostname,
+        };
+        let thread = writer::start(Arc::clone(&queue), opened).map_err(StoreError::failed)?;
         Ok(Self(Arc::new(Shared {
             path,
             queue,
@@ -105,7 +110,7 @@ impl SqliteStore {
     fn submit<T: Send + 'static>(
         &self,
         bytes: usize,
-        run: impl Fn(&Tables) -> Checked<T> + Send + 'static,
+        run: impl Fn(&Tables<'_>) -> Checked<T> + Send + 'static,
     ) -> StoreFuture<T> {
         let (job, answered) = job(bytes, run);
         self.0.queue.push(job);
@@ -117,7 +122,7 @@ impl SqliteStore {
         &self,
         claim: Claim,
         bytes: usize,
-        run: impl Fn(&Tables, &InstanceKey) -> Checked<T> + Send + 'static,
+        run: impl Fn(&Tables<'_>, &InstanceKey) -> Checked<T> + Send + 'static,
     ) -> StoreFuture<T> {
         self.submit(bytes, move |tables| match tables.acquire(&claim)? {
             Ok(()) => run(tables, &claim.instance),

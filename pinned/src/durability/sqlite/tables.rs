@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::epochs::Epochs;
 use super::place::Place;
+use super::row_writer::RowWriter;
 use super::schema::{self, Checked};
 use crate::durability::{
     Claim, Doc, FenceLost, InstanceKey, Row, RowFilter, RowOp, RowState, StoreError, TrayKey,
@@ -18,11 +19,6 @@ const EPOCH: &str = "SELECT epoch FROM pinned_epoch WHERE ns = ?1 AND id = ?2";
 
 const ACQUIRE: &str = "INSERT INTO pinned_epoch (ns, id, epoch) VALUES (?1, ?2, ?3)
     ON CONFLICT (ns, id) DO UPDATE SET epoch = excluded.epoch";
-
-const SET: &str = "INSERT INTO pinned_tray_index (ns, id, tray_ns, tray_id, marked, doc, env, hostname)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-    ON CONFLICT (ns, id, tray_ns, tray_id) DO UPDATE SET
-        marked = excluded.marked, doc = excluded.doc, env = excluded.env, hostname = excluded.hostname";
 
 const DELETE: &str =
     "DELETE FROM pinned_tray_index WHERE ns = ?1 AND id = ?2 AND tray_ns = ?3 AND tray_id = ?4";
@@ -40,23 +36,30 @@ const MARKED: &str =
 const MARKED_AFTER: &str = "SELECT DISTINCT ns, id FROM pinned_tray_index
     WHERE marked = 1 AND (ns, id) > (?2, ?3) ORDER BY ns, id LIMIT ?1";
 
-/// The tables of a store, as one of its transactions sees them.
-pub(super) struct Tables {
-    connection: Connection,
-    place: Place,
-    epochs: RefCell<Epochs>,
-    env: String,
-    hostname: String,
+/// An open file, and what its rows are stamped with.
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    pub(super) place: Place,
+    pub(super) env: String,
+    pub(super) hostname: String,
 }
 
-impl Tables {
-    pub(super) fn new(connection: Connection, place: Place, env: String, hostname: String) -> Self {
+/// The tables of a store, as one of its transactions sees them.
+pub(super) struct Tables<'c> {
+    connection: &'c Connection,
+    place: &'c Place,
+    epochs: RefCell<Epochs>,
+    rows: RefCell<RowWriter<'c>>,
+}
+
+impl<'c> Tables<'c> {
+    pub(super) fn of(opened: &'c Opened) -> Self {
+        let connection = &opened.connection;
         Self {
             connection,
-            place,
+            place: &opened.place,
             epochs: RefCell::default(),
-            env,
-            hostname,
+            rows: RefCell::new(RowWriter::new(connection, &opened.env, &opened.hostname)),
         }
     }
 
@@ -91,7 +94,7 @@ impl Tables {
     }
 
     pub(super) fn create(&self, path: &Path) -> Checked<()> {
-        schema::create(&self.connection, path)
+        schema::create(self.connection, path)
     }
 
     /// The check of every operation (D2). The row of the epoch is written only when it moves (D9.4).
@@ -130,16 +133,11 @@ impl Tables {
     }
 
     pub(super) fn apply(&self, instance: &InstanceKey, op: &RowOp) -> rusqlite::Result<()> {
-        let InstanceKey { namespace, id } = instance;
-        let TrayKey { tray_ns, tray_id } = &op.key;
         match &op.state {
-            Some(RowState { marked, doc }) => {
-                let (doc, env, hostname) = (doc.as_str(), &self.env, &self.hostname);
-                self.connection.prepare_cached(SET)?.execute(params![
-                    namespace, id, tray_ns, tray_id, marked, doc, env, hostname
-                ])?;
-            }
+            Some(state) => self.rows.borrow_mut().set(instance, &op.key, state)?,
             None => {
+                let InstanceKey { namespace, id } = instance;
+                let TrayKey { tray_ns, tray_id } = &op.key;
                 let mut delete = self.connection.prepare_cached(DELETE)?;
                 delete.execute(params![namespace, id, tray_ns, tray_id])?;
             }

@@ -11,7 +11,7 @@ use super::job::{Job, job};
 use super::options::SqliteOptions;
 use super::queue::Queue;
 use super::store::SqliteStore;
-use super::tables::Tables;
+use super::tables::Opened;
 use super::{file, writer};
 use crate::durability::{
     Claim, Doc, InstanceKey, RowFilter, RowOp, StateStore, StoreError, StoreFuture, TrayKey,
@@ -228,8 +228,13 @@ fn on_a_full_disk(folder: &TempDir, jobs: Vec<Box<dyn Job>>) {
     for job in jobs {
         queue.push(job);
     }
-    let tables = Tables::new(connection, place, options.env, options.hostname);
-    let thread = writer::start(Arc::clone(&queue), tables).expect("the thread");
+    let opened = Opened {
+        connection,
+        place,
+        env: options.env,
+        hostname: options.hostname,
+    };
+    let thread = writer::start(Arc::clone(&queue), opened).expect("the thread");
     queue.close();
     thread.join().expect("its end");
 }

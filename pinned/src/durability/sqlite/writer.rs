@@ -6,7 +6,7 @@ use std::thread::{Builder, JoinHandle};
 
 use super::job::{Broken, Job};
 use super::queue::Queue;
-use super::tables::Tables;
+use super::tables::{Opened, Tables};
 
 /// What one transaction carries at most: enough to make the flush cheap, and few enough to keep the first from waiting
 /// for the last.
@@ -14,13 +14,13 @@ const MOST_OPS: usize = 1_024;
 const MOST_BYTES: usize = 8 << 20;
 
 /// Starts the thread, which ends when `queue` is closed and empty.
-pub(super) fn start(queue: Arc<Queue>, tables: Tables) -> io::Result<JoinHandle<()>> {
+pub(super) fn start(queue: Arc<Queue>, opened: Opened) -> io::Result<JoinHandle<()>> {
     Builder::new()
         .name("pinned-sqlite".to_owned())
         .spawn(move || {
             // However it ends, nobody waits for it.
             let _abandon = AbandonOnDrop(&queue);
-            work(&queue, &tables);
+            work(&queue, &Tables::of(&opened));
         })
 }
 
@@ -32,7 +32,7 @@ impl Drop for AbandonOnDrop<'_> {
     }
 }
 
-fn work(queue: &Queue, tables: &Tables) {
+fn work(queue: &Queue, tables: &Tables<'_>) {
     let (mut taken, mut group, mut expected) = (vec![], vec![], 0_usize);
     loop {
         queue.take(&mut taken, expected);
@@ -58,7 +58,7 @@ fn work(queue: &Queue, tables: &Tables) {
 
 /// Commits all of `group` at once, and answers. Where one of them breaks the transaction, for all that is known by a
 /// damage that only it has met, each gets one of its own.
-fn commit(tables: &Tables, group: &mut Vec<Box<dyn Job>>) {
+fn commit(tables: &Tables<'_>, group: &mut Vec<Box<dyn Job>>) {
     if group.is_empty() {
         return;
     }
@@ -88,7 +88,7 @@ enum Outcome {
     BrokenOff(Broken),
 }
 
-fn transact(tables: &Tables, group: &mut [Box<dyn Job>]) -> Outcome {
+fn transact(tables: &Tables<'_>, group: &mut [Box<dyn Job>]) -> Outcome {
     if let Err(error) = tables.begin() {
         tables.roll_back();
         return Outcome::Ended(Err(error.into()));
