@@ -1,5 +1,10 @@
 //! The client against servers that say exactly what a test has them say.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "real sockets; the servers are no part of a domain"
+)]
+
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use hyper_util::rt::TokioIo;
