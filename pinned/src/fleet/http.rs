@@ -1,5 +1,6 @@
 //! The control plane over HTTP (W2.3, W14.6).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pinned_wire::registry::Secret;
 
 use super::transport::{ControlAnswer, ControlPlane, DataPlane};
@@ -25,8 +27,31 @@ const LONGEST_ANSWER: usize = 16 << 20;
 /// How long a connection is kept that nobody uses.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// How long a connection is silent before its peer is asked whether it is still there.
+/// How long a connection is silent before its peer is asked whether it is still there, and how long the peer has to answer
+/// before it is asked again.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How often it is asked.
+const KEEP_ALIVE_RETRIES: u32 = 3;
+
+/// How long what was sent may stay unacknowledged: keepalive says nothing about a connection that has bytes on their way, and
+/// the system goes on for a quarter of an hour.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// What is no part of a request line, though a [`Uri`] may have it (RFC 3986, 2): some servers refuse it. Those that are not
+/// ASCII are none in any case.
+const NOT_IN_A_TARGET: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 /// The one HTTP client of a worker, with one pool of connections: no redirects, no proxies, the system's root certificates.
 #[derive(Clone)]
@@ -43,21 +68,30 @@ impl HttpClient {
             .map_err(|error| Error::config(format!("TLS cannot be set up: {error}")))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(KEEP_ALIVE));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(tcp);
+            .wrap_connector(tcp());
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(connector);
         Ok(Self(client))
     }
+}
+
+/// Makes connections that send at once, and on which a peer that vanished is noticed: a call has no deadline of its own.
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEP_ALIVE));
+    tcp.set_keepalive_interval(Some(KEEP_ALIVE));
+    tcp.set_keepalive_retries(Some(KEEP_ALIVE_RETRIES));
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+    tcp
 }
 
 /// Where the control plane is.
@@ -81,16 +115,15 @@ impl Base {
         Ok(Self {
             scheme,
             authority,
-            path: path.trim_end_matches('/').to_owned(),
+            path: encoded(path.trim_end_matches('/')).into_owned(),
         })
     }
 
     /// The URL of a path there, and perhaps a query.
     fn join(&self, target: PathAndQuery) -> std::result::Result<Uri, http::Error> {
-        let target = if self.path.is_empty() {
-            target
-        } else {
-            PathAndQuery::try_from(format!("{}{target}", self.path))?
+        let target = match encoded(target.as_str()) {
+            Cow::Borrowed(_) if self.path.is_empty() => target,
+            encoded => PathAndQuery::try_from(format!("{}{encoded}", self.path))?,
         };
         Uri::builder()
             .scheme(self.scheme.clone())
@@ -98,6 +131,11 @@ impl Base {
             .path_and_query(target)
             .build()
     }
+}
+
+/// A target as it goes over the wire.
+fn encoded(target: &str) -> Cow<'_, str> {
+    utf8_percent_encode(target, NOT_IN_A_TARGET).into()
 }
 
 /// The registry over HTTP.
@@ -199,26 +237,4 @@ impl DataPlane for HttpDataPlane {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_comes_behind_that_of_the_control_plane() {
-        for (base, joined) in [
-            ("http://10.0.0.1:8080", "http://10.0.0.1:8080/rooms/a?b=c"),
-            ("http://10.0.0.1:8080/", "http://10.0.0.1:8080/rooms/a?b=c"),
-            (
-                "https://pinboard/fleet/one/",
-                "https://pinboard/fleet/one/rooms/a?b=c",
-            ),
-            ("http://[::1]", "http://[::1]/rooms/a?b=c"),
-        ] {
-            let base = Base::new(base).expect("a URL");
-            let url = base.join(PathAndQuery::from_static("/rooms/a?b=c"));
-            assert_eq!(url.expect("a URL").to_string(), joined);
-        }
-        for wrong in ["", "/rooms", "pinboard:8080", "http://"] {
-            assert!(Base::new(wrong).is_err(), "{wrong:?}");
-        }
-    }
-}
+mod tests;

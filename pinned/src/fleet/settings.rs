@@ -127,9 +127,13 @@ pub(crate) fn check_url(url: &str) -> std::result::Result<(), String> {
         "an absolute URL is expected, such as http://10.0.0.7:8000, without query or user";
     let parsed: http::Uri = url.parse().map_err(|_| EXPECTED.to_owned())?;
     let scheme = matches!(parsed.scheme_str(), Some("http" | "https"));
-    let authority = parsed
-        .authority()
-        .is_some_and(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    let authority = parsed.authority().is_some_and(|authority| {
+        let host = authority.host();
+        // A number that is no port counts as none, and the port of the scheme would be dialled.
+        let port = authority.as_str().strip_prefix(host);
+        !host.is_empty()
+            && port.is_some_and(|port| matches!(port, "" | ":") || authority.port().is_some())
+    });
     if scheme && authority && parsed.query().is_none() {
         Ok(())
     } else {
@@ -143,5 +147,32 @@ impl fmt::Debug for FleetSettings {
             .field("url", &self.url)
             .field("advertise_url", &self.advertise_url)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_cannot_be_reached_is_none() {
+        for url in [
+            "http://a",
+            "http://a:1",
+            "https://[::1]:65535/b",
+            "http://a:",
+        ] {
+            assert_eq!(check_url(url), Ok(()), "{url}");
+        }
+        for url in [
+            "a:1",
+            "ftp://a",
+            "http://a:65536",
+            "http://a:99999/b",
+            "http://a?b",
+            "http://u@a",
+        ] {
+            assert!(check_url(url).is_err(), "{url}");
+        }
     }
 }

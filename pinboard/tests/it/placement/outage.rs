@@ -73,6 +73,14 @@ fn a_row_that_a_copy_brings_back_is_no_place_for_a_request() {
         );
         let held = node.placement.is_held_by(&key("blue"), &former.id).await;
         assert_eq!(held.ok(), Some(false));
+        // Nobody has brought it along by the end of the quarantine, and it goes to whoever lives.
+        let next = fleet.worker("c").await;
+        node.read().await;
+        let anew = node.resolve("blue").await.expect("it is placed");
+        assert_eq!(holder(&anew), next.id.as_str());
+        assert!(anew.epoch > placed.epoch);
+        let held = node.placement.is_held_by(&key("blue"), &next.id).await;
+        assert_eq!(held.ok(), Some(true));
     });
 }
 
