@@ -17,11 +17,11 @@ use crate::error::BoxError;
 pub(super) fn run(shared: Arc<Shared>) -> impl Future<Output = ()> + Send + 'static {
     let mut flusher = Flusher {
         shared,
-        ended: false,
+        at: Stage::Working,
     };
     async move {
         let outcome = flusher.flush().await;
-        flusher.ended = true;
+        flusher.at = Stage::Ended;
         if let Err(failure) = outcome {
             flusher.shared.fail(failure);
         }
@@ -30,23 +30,40 @@ pub(super) fn run(shared: Arc<Shared>) -> impl Future<Output = ()> + Send + 'sta
 
 struct Flusher {
     shared: Arc<Shared>,
-    ended: bool,
+    at: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Working,
+    /// The log is empty. Whoever has just been told that a write is durable runs next and often writes again, which then
+    /// needs no task of its own.
+    Lingering,
+    Ended,
 }
 
 impl Flusher {
-    async fn flush(&self) -> Result<(), FrontierFailure> {
-        let shared = &self.shared;
+    async fn flush(&mut self) -> Result<(), FrontierFailure> {
         loop {
-            let unit = shared.log.lock().next(shared.batches);
+            let shared = &self.shared;
+            let lingers = self.at == Stage::Working;
+            let unit = shared.log.lock().next(shared.batches, lingers);
             let effects = match unit {
+                None if lingers => {
+                    self.at = Stage::Lingering;
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 None => return Ok(()),
                 Some(Unit::Rows(run)) => {
                     let (ops, effects) = run.into_ops();
+                    self.at = Stage::Working;
                     let outcome = uncaught(self.write(ops)).await;
                     outcome.map_err(StoreError::Failed)??;
                     effects
                 }
                 Some(Unit::Effect(effect)) => {
+                    self.at = Stage::Working;
                     let outcome = uncaught(effect).await;
                     outcome
                         .and_then(|ended| ended)
@@ -54,7 +71,7 @@ impl Flusher {
                     1
                 }
             };
-            shared.log.lock().advance(effects);
+            self.shared.log.lock().advance(effects);
         }
     }
 
@@ -86,8 +103,11 @@ async fn uncaught<T>(work: impl Future<Output = T>) -> Result<T, BoxError> {
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        if !self.ended {
-            self.shared.fail(FrontierFailure::Cancelled);
+        match self.at {
+            Stage::Ended => {}
+            // Nothing is cut short.
+            Stage::Lingering if self.shared.log.lock().rest() => {}
+            Stage::Working | Stage::Lingering => self.shared.fail(FrontierFailure::Cancelled),
         }
     }
 }

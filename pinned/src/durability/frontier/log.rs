@@ -202,8 +202,9 @@ impl LogCell {
         log.queue.push_back(Unit::Effect(effect));
     }
 
-    /// The next step of the flusher; `None` ends it. Never called within a segment, because the lock is held there.
-    pub(super) fn next(&self, batches: bool) -> Option<Unit> {
+    /// The next step of the flusher; `None` ends it, unless it `lingers`. Never called within a segment, because the lock is
+    /// held there.
+    pub(super) fn next(&self, batches: bool, lingers: bool) -> Option<Unit> {
         let mut log = self.0.borrow_mut();
         let open = matches!(log.state, State::Open);
         let unit = match log.queue.front_mut() {
@@ -213,8 +214,17 @@ impl LogCell {
             Some(_) if open => log.queue.pop_front(),
             _ => None,
         };
-        log.flushing = unit.is_some();
+        log.flushing = unit.is_some() || (lingers && open);
         unit
+    }
+
+    /// A flusher that lingered is gone; whether it had nothing left to do.
+    pub(super) fn rest(&self) -> bool {
+        let mut log = self.0.borrow_mut();
+        if log.queue.is_empty() {
+            log.flushing = false;
+        }
+        log.queue.is_empty()
     }
 
     /// `effects` more are durable.

@@ -91,6 +91,41 @@ async fn the_order_of_last_writes_survives_the_clearing_of_places() {
     assert_eq!(scene.store.calls(), ["[c=49, b=50, a=50]"]);
 }
 
+// D14.1: whoever writes again as soon as the write before is durable keeps one flusher busy.
+#[tokio::test(start_paused = true)]
+async fn a_flusher_lingers_for_those_whom_it_has_just_told() {
+    let scene = Scene::with_batches();
+    for n in 0..10 {
+        scene.set("a", n);
+        scene.frontier.wait().await.expect("durable");
+    }
+    assert_eq!((scene.owner.flushers(), scene.owner.running()), (1, 1));
+    tokio::task::yield_now().await;
+    tokio::task::yield_now().await;
+    assert_eq!((scene.owner.flushers(), scene.owner.running()), (1, 0));
+    scene.set("a", 10);
+    scene.frontier.wait().await.expect("durable");
+    assert_eq!(scene.owner.flushers(), 2);
+}
+
+// D17.3: it has nothing to be cut short of.
+#[tokio::test(start_paused = true)]
+async fn a_flusher_that_is_dropped_while_it_lingers_leaves_a_sound_log() {
+    let scene = Scene::with_batches();
+    scene.set("a", 1);
+    scene.frontier.wait().await.expect("durable");
+    scene.owner.cut();
+    tokio::task::yield_now().await;
+    assert_eq!((scene.owner.aborts(), scene.owner.running()), (0, 0));
+    scene.frontier.wait().await.expect("it has not failed");
+    scene.set("a", 2);
+    scene.frontier.wait().await.expect("another carries on");
+    scene.set("a", 3);
+    scene.owner.cut();
+    scene.frontier.wait().await.expect_err("nobody wrote it");
+    assert_eq!(scene.owner.aborts(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_batch_leaves_what_its_last_writes_leave() {
     // D19.5
