@@ -32,9 +32,18 @@ struct Stamp<'c> {
 }
 
 struct Statements<'c> {
-    update: Statement<'c>,
-    insert: Statement<'c>,
+    update: Prepared<'c>,
+    insert: Prepared<'c>,
 }
+
+struct Prepared<'c> {
+    statement: Statement<'c>,
+    /// What names a row, as it is bound: mostly the next row shares all of it but the id, and SQLite would copy each text.
+    named: [String; NAMES],
+}
+
+/// The parameters that name a row: the first ones.
+const NAMES: usize = 4;
 
 impl<'c> RowWriter<'c> {
     /// Rows are stamped with `env` and `hostname`.
@@ -65,39 +74,56 @@ impl<'c> RowWriter<'c> {
                 insert: stamp.prepare(INSERT)?,
             }),
         };
-        if run(&mut statements.update, instance, key, state)? == 0 {
-            run(&mut statements.insert, instance, key, state)?;
+        if statements.update.run(instance, key, state)? == 0 {
+            statements.insert.run(instance, key, state)?;
         }
         Ok(())
     }
 }
 
 impl<'c> Stamp<'c> {
-    fn prepare(&self, sql: &str) -> rusqlite::Result<Statement<'c>> {
+    fn prepare(&self, sql: &str) -> rusqlite::Result<Prepared<'c>> {
         let mut statement = self.connection.prepare(sql)?;
         statement.raw_bind_parameter(DOC + 1, self.env)?;
         statement.raw_bind_parameter(DOC + 2, self.hostname)?;
-        Ok(statement)
+        for index in 1..=NAMES {
+            statement.raw_bind_parameter(index, "")?;
+        }
+        Ok(Prepared {
+            statement,
+            named: Default::default(),
+        })
     }
 }
 
-/// How many rows there were.
-fn run(
-    statement: &mut Statement<'_>,
-    instance: &InstanceKey,
-    key: &TrayKey,
-    state: &RowState,
-) -> rusqlite::Result<usize> {
-    let doc = state.doc.as_str();
-    statement.raw_bind_parameter(1, &*instance.namespace)?;
-    statement.raw_bind_parameter(2, &*instance.id)?;
-    statement.raw_bind_parameter(3, &*key.tray_ns)?;
-    statement.raw_bind_parameter(4, &*key.tray_id)?;
-    statement.raw_bind_parameter(5, state.marked)?;
-    statement.raw_bind_parameter(DOC, doc)?;
-    let found = statement.raw_execute();
-    if doc.len() > KEPT {
-        statement.raw_bind_parameter(DOC, Null)?;
+impl Prepared<'_> {
+    /// How many rows there were.
+    fn run(
+        &mut self,
+        instance: &InstanceKey,
+        key: &TrayKey,
+        state: &RowState,
+    ) -> rusqlite::Result<usize> {
+        let Self { statement, named } = self;
+        let names: [&str; NAMES] = [
+            &instance.namespace,
+            &instance.id,
+            &key.tray_ns,
+            &key.tray_id,
+        ];
+        for (index, (name, bound)) in (1..).zip(names.into_iter().zip(named)) {
+            if name != bound {
+                statement.raw_bind_parameter(index, name)?;
+                name.clone_into(bound);
+            }
+        }
+        let doc = state.doc.as_str();
+        statement.raw_bind_parameter(NAMES + 1, state.marked)?;
+        statement.raw_bind_parameter(DOC, doc)?;
+        let found = statement.raw_execute();
+        if doc.len() > KEPT {
+            statement.raw_bind_parameter(DOC, Null)?;
+        }
+        found
     }
-    found
 }
