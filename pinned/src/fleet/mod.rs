@@ -30,4 +30,6 @@ mod session;
 #[cfg(feature = "fleet")]
 pub(crate) mod settings;
 #[cfg(feature = "fleet")]
+pub(crate) mod standing;
+#[cfg(feature = "fleet")]
 pub(crate) mod transport;

@@ -16,6 +16,8 @@ use super::probe::is_wedged;
 use crate::api::refusal::{detail_response, not_found};
 #[cfg(feature = "fleet")]
 use crate::fleet::registration::Registration;
+#[cfg(feature = "fleet")]
+use crate::fleet::standing::Teller;
 
 /// A worker's part in a fleet, where it is in one.
 #[derive(Default)]
@@ -73,6 +75,29 @@ impl Fleet {
             .map_or(0, |registration| registration.reregistrations())
     }
 
+    /// Says on standard error why the worker does not come up, where it does not, and that it has; never ends.
+    ///
+    /// Apart from the log: a program without a subscriber would be silent, and look as if it served.
+    pub(super) async fn tell(&self) {
+        if let Some(registration) = &self.registration {
+            let (mut standings, mut teller) = (registration.standings(), Teller::default());
+            loop {
+                let line = teller.line(&standings.borrow_and_update());
+                if let Some(line) = line {
+                    eprintln!("{line}");
+                }
+                if standings.changed().await.is_err() {
+                    break;
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn refusal(&self) -> Option<Arc<str>> {
+        self.registration.as_ref()?.refusal()
+    }
+
     fn client_id(&self) -> Option<&str> {
         self.registration
             .as_ref()
@@ -112,6 +137,14 @@ impl Fleet {
         0
     }
 
+    pub(super) async fn tell(&self) {
+        std::future::pending().await
+    }
+
+    fn refusal(&self) -> Option<std::sync::Arc<str>> {
+        None
+    }
+
     fn client_id(&self) -> Option<&str> {
         None
     }
@@ -135,6 +168,12 @@ impl PinnedWorker {
     /// The session that the control plane knows this worker by at the moment.
     pub fn session_id(&self) -> Option<std::sync::Arc<str>> {
         self.core.fleet.session_id()
+    }
+
+    /// Why the last attempt to register with the control plane failed, such as a token that it does not know; `None` when it
+    /// did not fail, and in local mode. [`PinnedWorker::serve`] says so on standard error too.
+    pub fn registration_failure(&self) -> Option<std::sync::Arc<str>> {
+        self.core.fleet.refusal()
     }
 
     /// Whether a worker with a higher epoch has displaced this one for good: it serves nothing any more, and does not

@@ -63,6 +63,7 @@ impl PinnedWorker {
         tokio::select! {
             () = self.accept_all(&listener, &connections) => {}
             () = connections.watch() => {}
+            () = self.core.fleet.tell() => {}
             () = self.drain_at_signal(signals) => {}
         }
         drop(listener);

@@ -37,7 +37,10 @@ impl Registration {
             Err(error) => {
                 backoff.failed();
                 registration_failed("transport");
-                tracing::warn!(target: "pinned::fleet", error = %Chain(&*error), "registering failed");
+                let why = Chain(&*error).to_string();
+                tracing::warn!(target: "pinned::fleet", error = why, "registering failed");
+                self.standings
+                    .refused(&format!("it cannot be reached: {why}"));
                 return Step::Wait;
             }
         };
@@ -46,10 +49,9 @@ impl Registration {
             StatusCode::UNAUTHORIZED => {
                 backoff.failed();
                 registration_failed("unauthorized");
-                tracing::error!(
-                    target: "pinned::fleet",
-                    "the control plane does not know this worker's token (401); check PINBOARD_TOKEN"
-                );
+                const UNKNOWN: &str = "the control plane does not know this worker's token (401); check PINBOARD_TOKEN";
+                tracing::error!(target: "pinned::fleet", "{UNKNOWN}");
+                self.standings.refused(UNKNOWN);
             }
             StatusCode::SERVICE_UNAVAILABLE => {
                 // Not a rejection: the control plane, or this worker's own URL, is not up yet.
@@ -58,6 +60,7 @@ impl Registration {
                 let answer = describe(&answer);
                 if attempt >= MANY_DEFERRALS {
                     tracing::warn!(target: "pinned::fleet", answer, "registration deferred (attempt {attempt})");
+                    self.standings.refused(&format!("it answers {answer}"));
                 } else {
                     tracing::info!(target: "pinned::fleet", answer, "registration deferred (attempt {attempt})");
                 }
@@ -65,7 +68,9 @@ impl Registration {
             _ => {
                 backoff.failed();
                 registration_failed("rejected");
-                tracing::warn!(target: "pinned::fleet", answer = describe(&answer), "registration rejected");
+                let answer = describe(&answer);
+                tracing::warn!(target: "pinned::fleet", answer, "registration rejected");
+                self.standings.refused(&format!("it answers {answer}"));
             }
         }
         if self.session.id().is_some() {
@@ -114,6 +119,8 @@ impl Registration {
             backoff.failed();
             registration_failed("malformed");
             tracing::error!(target: "pinned::fleet", answer = describe(answer), "malformed register ack");
+            self.standings
+                .refused("its answer to a registration cannot be read");
             return;
         };
         backoff.succeeded();
@@ -128,6 +135,7 @@ impl Registration {
         }
         self.lease.renewed(term, Some(started));
         self.session.set_registered();
+        self.standings.registered();
         self.follow_echo(hosts, &ack);
         tracing::info!(
             target: "pinned::fleet",

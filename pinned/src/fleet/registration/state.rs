@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use pinned_wire::registry::{DEREGISTER_PATH, Deregister, Secret};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::domain::{Domain, TaskHandle};
 use crate::fleet::calls::{Calls, PATIENCE};
@@ -13,6 +13,7 @@ use crate::fleet::echo::DrainEcho;
 use crate::fleet::releases::{Queued, Releases};
 use crate::fleet::session::Session;
 use crate::fleet::settings::Membership;
+use crate::fleet::standing::{Standing, Standings};
 use crate::fleet::transport::ControlPlane;
 use crate::host::hosts::Hosts;
 use crate::lease::Lease;
@@ -25,6 +26,7 @@ pub(crate) struct Registration {
     pub(super) lease: Lease,
     pub(super) calls: Calls,
     pub(super) session: Session,
+    pub(super) standings: Standings,
     pub(super) releases: Releases,
     /// Hosts hold their worker's environment, and so this.
     pub(super) hosts: Mutex<Weak<Hosts>>,
@@ -49,6 +51,7 @@ impl Registration {
             lease: lease.clone(),
             calls: Calls::new(domain.clone(), plane),
             session: Session::new(),
+            standings: Standings::default(),
             releases: Releases::new(),
             hosts: Mutex::default(),
             echo: Mutex::default(),
@@ -81,6 +84,15 @@ impl Registration {
 
     pub(crate) fn is_superseded(&self) -> bool {
         self.session.is_superseded()
+    }
+
+    /// Why the last attempt to register failed; `None` when it did not.
+    pub(crate) fn refusal(&self) -> Option<Arc<str>> {
+        self.standings.refusal()
+    }
+
+    pub(crate) fn standings(&self) -> watch::Receiver<Standing> {
+        self.standings.watch()
     }
 
     pub(crate) fn reregistrations(&self) -> u64 {

@@ -205,10 +205,35 @@ async fn an_unknown_token_is_an_error_in_the_log_and_tried_again() {
     script.answer(REGISTER, 401, json!({ "error": "unauthorized" }));
     let logs = Logs::capture();
     let app = App::start(script.builder(&Scene::default(), quick())).await;
-    pass(7_000).await;
+    pass(1_000).await;
+    let why = app.worker.registration_failure().expect("it failed");
+    assert!(why.contains("PINBOARD_TOKEN"), "{why}");
+    pass(6_000).await;
     assert_eq!(script.count(REGISTER), 2);
     assert!(app.worker.is_ready());
+    assert_eq!(app.worker.registration_failure(), None);
     assert_eq!(logs.events("ERROR", "").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_a_worker_does_not_come_up_can_be_asked() {
+    // W3.10
+    let script = Script::default();
+    script.break_off(REGISTER);
+    script.answer(REGISTER, 403, json!({ "error": "forbidden" }));
+    let app = App::start(script.builder(&Scene::default(), quick())).await;
+    let failure = || app.worker.registration_failure().unwrap_or_default();
+    pass(1_000).await;
+    assert!(
+        failure().starts_with("it cannot be reached: "),
+        "{}",
+        failure()
+    );
+    pass(6_000).await;
+    assert_eq!(&*failure(), r#"it answers 403 {"error":"forbidden"}"#);
+    pass(30_000).await;
+    assert!(app.worker.is_ready());
+    assert_eq!(app.worker.registration_failure(), None);
 }
 
 #[tokio::test(start_paused = true)]
