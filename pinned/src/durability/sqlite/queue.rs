@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::job::Job;
 
@@ -15,6 +15,21 @@ const LINGER: Duration = Duration::from_micros(200);
 /// How often the thread gives its core to others before it sleeps. A caller who writes one row after the other is back
 /// before that, and neither has to be woken by the other. An idle store does none of it.
 const YIELDS: usize = 100;
+
+/// How long the thread waits yet for those who are to share a flush.
+pub(super) struct Patience {
+    yields: usize,
+    lingers: bool,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            yields: YIELDS,
+            lingers: true,
+        }
+    }
+}
 
 /// The operations that wait.
 ///
@@ -57,25 +72,46 @@ impl Queue {
         }
     }
 
-    /// Takes all that wait into `taken`, which is empty, and waits for the first; and a little for `expected` of them.
-    /// Nothing is taken once the queue is closed and empty.
-    pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>, expected: usize) {
-        for _ in 0..YIELDS {
-            if self.waiting.load(Ordering::Relaxed) >= expected.max(1) {
-                break;
-            }
-            thread::yield_now();
-        }
+    /// Takes all that wait into `taken`, which is empty, and waits for the first. Nothing is taken once the queue is closed
+    /// and empty.
+    pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>) {
+        self.look_out(&mut Patience::default());
         let mut state = self.state.lock();
-        if expected > 1 && state.waiting.len() < expected && !state.closed {
-            state.wake_at = expected;
-            // Whether they came or the time is up, or neither: what is there is what goes.
-            let _ = self.filled.wait_for(&mut state, LINGER);
-        }
         while state.waiting.is_empty() && !state.closed {
             state.wake_at = 1;
             self.filled.wait(&mut state);
         }
+        self.hand_over(state, taken);
+    }
+
+    /// Takes what waits into `taken`, which is empty, and waits a little for some of `missing` that are expected. Nothing is
+    /// taken when they do not come.
+    pub(super) fn take_more(
+        &self,
+        taken: &mut Vec<Box<dyn Job>>,
+        missing: usize,
+        patience: &mut Patience,
+    ) {
+        self.look_out(patience);
+        let mut state = self.state.lock();
+        if state.waiting.is_empty() && !state.closed && patience.lingers {
+            patience.lingers = false;
+            state.wake_at = missing;
+            // Whether they came or the time is up, or neither: what is there is what goes.
+            let _ = self.filled.wait_for(&mut state, LINGER);
+        }
+        self.hand_over(state, taken);
+    }
+
+    /// Looks for a while whether somebody waits, without the lock.
+    fn look_out(&self, patience: &mut Patience) {
+        while patience.yields > 0 && self.waiting.load(Ordering::Relaxed) == 0 {
+            patience.yields -= 1;
+            thread::yield_now();
+        }
+    }
+
+    fn hand_over(&self, mut state: MutexGuard<'_, State>, taken: &mut Vec<Box<dyn Job>>) {
         state.wake_at = 0;
         std::mem::swap(taken, &mut state.waiting);
         self.waiting.store(0, Ordering::Relaxed);

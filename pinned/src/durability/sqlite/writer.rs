@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use super::job::{Broken, Job};
-use super::queue::Queue;
+use super::queue::{Patience, Queue};
 use super::tables::{Opened, Tables};
 
 /// What one transaction carries at most: enough to make the flush cheap, and few enough to keep the first from waiting
@@ -33,75 +33,96 @@ impl Drop for AbandonOnDrop<'_> {
 }
 
 fn work(queue: &Queue, tables: &Tables<'_>) {
-    let (mut taken, mut group, mut expected) = (vec![], vec![], 0_usize);
+    let (mut taken, mut group, mut expected) = (vec![], Group::default(), 1);
     loop {
-        queue.take(&mut taken, expected);
+        queue.take(&mut taken);
         if taken.is_empty() {
             return;
         }
-        let mut bytes = 0;
-        expected = taken.len().min(MOST_OPS);
-        for job in taken.drain(..) {
-            if job.is_abandoned() {
-                continue;
+        // Those of the last flush are mostly back for the next. What has come is done while the others are on their way.
+        let mut patience = Patience::default();
+        loop {
+            for job in taken.drain(..) {
+                if job.is_abandoned() {
+                    continue;
+                }
+                if !group.has_room_for(&*job) {
+                    group.end(tables);
+                }
+                group.run(tables, job);
             }
-            if group.len() == MOST_OPS || (bytes + job.bytes() > MOST_BYTES && !group.is_empty()) {
-                commit(tables, &mut group);
-                bytes = 0;
+            let missing = expected.min(MOST_OPS).saturating_sub(group.jobs.len());
+            // Where none is left the transaction has broken off, or all of them were abandoned.
+            if missing == 0 || group.jobs.is_empty() {
+                break;
             }
-            bytes += job.bytes();
-            group.push(job);
+            queue.take_more(&mut taken, missing, &mut patience);
+            if taken.is_empty() {
+                break;
+            }
         }
-        commit(tables, &mut group);
+        expected = group.jobs.len().max(1);
+        group.end(tables);
     }
 }
 
-/// Commits all of `group` at once, and answers. Where one of them breaks the transaction, for all that is known by a
-/// damage that only it has met, each gets one of its own.
-fn commit(tables: &Tables<'_>, group: &mut Vec<Box<dyn Job>>) {
-    if group.is_empty() {
-        return;
-    }
-    match transact(tables, group) {
-        Outcome::Ended(committed) => {
-            for job in group.drain(..) {
-                job.answer(&committed);
-            }
-        }
-        Outcome::BrokenOff(broken) if group.len() == 1 => {
-            for job in group.drain(..) {
-                job.answer(&Err(broken.clone()));
-            }
-        }
-        Outcome::BrokenOff(_) => {
-            for job in std::mem::take(group) {
-                commit(tables, &mut vec![job]);
-            }
-        }
-    }
+/// Operations that share a transaction.
+#[derive(Default)]
+struct Group {
+    /// Those that it has done, and whom their callers wait for.
+    jobs: Vec<Box<dyn Job>>,
+    bytes: usize,
 }
 
-enum Outcome {
-    /// Committed, or tried to.
-    Ended(Result<(), Broken>),
-    /// One of the operations failed, and nothing happened.
-    BrokenOff(Broken),
-}
-
-fn transact(tables: &Tables<'_>, group: &mut [Box<dyn Job>]) -> Outcome {
-    if let Err(error) = tables.begin() {
-        tables.roll_back();
-        return Outcome::Ended(Err(error.into()));
+impl Group {
+    fn has_room_for(&self, job: &dyn Job) -> bool {
+        self.jobs.is_empty()
+            || (self.jobs.len() < MOST_OPS && self.bytes + job.bytes() <= MOST_BYTES)
     }
-    for job in group {
-        if let Err(error) = job.run(tables) {
+
+    /// Does `job` in the transaction of the group, which the first one begins. Where it breaks the transaction, for all that
+    /// is known by a damage that only it has met, each gets one of its own.
+    fn run(&mut self, tables: &Tables<'_>, mut job: Box<dyn Job>) {
+        if self.jobs.is_empty()
+            && let Err(error) = tables.begin()
+        {
             tables.roll_back();
-            return Outcome::BrokenOff(error.into());
+            return job.answer(&Err(error.into()));
+        }
+        let outcome = job.run(tables);
+        self.bytes += job.bytes();
+        self.jobs.push(job);
+        let Err(error) = outcome else {
+            return;
+        };
+        tables.roll_back();
+        let broken = Broken::from(error);
+        self.bytes = 0;
+        let mut jobs = std::mem::take(&mut self.jobs);
+        if jobs.len() > 1 {
+            for job in jobs {
+                let mut alone = Self::default();
+                alone.run(tables, job);
+                alone.end(tables);
+            }
+        } else if let Some(job) = jobs.pop() {
+            job.answer(&Err(broken));
         }
     }
-    let committed = tables.commit();
-    if committed.is_err() {
-        tables.roll_back();
+
+    /// Commits, and answers.
+    fn end(&mut self, tables: &Tables<'_>) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        self.bytes = 0;
+        let committed = tables.commit();
+        if committed.is_err() {
+            tables.roll_back();
+        }
+        let committed = committed.map_err(Broken::from);
+        for job in self.jobs.drain(..) {
+            job.answer(&committed);
+        }
     }
-    Outcome::Ended(committed.map_err(Broken::from))
 }
