@@ -1,5 +1,7 @@
 //! What all examples do alike.
 
+use std::io::{self, IsTerminal};
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -13,6 +15,7 @@ pub fn show_warnings() {
         .from_env_lossy();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .init();
 }
