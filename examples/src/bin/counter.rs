@@ -30,6 +30,7 @@ impl Counter {
 
 #[tokio::main]
 async fn main() -> pinned::Result<()> {
+    examples::show_warnings();
     PinnedWorker::from_registry()?.serve().await
 }
 

@@ -1,11 +1,11 @@
 //! What can go wrong, and what to do about it.
 
-use std::error::Error;
 use std::io;
 
 use http::StatusCode;
 use url::Url;
 
+use crate::causes::Causes;
 use crate::upstream::FetchError;
 
 /// A command came to nothing. Each says what to do.
@@ -13,7 +13,7 @@ use crate::upstream::FetchError;
 #[non_exhaustive]
 pub enum CliError {
     /// Nobody answers there.
-    #[error("cannot reach {url}: {}; is a pinboard running there? --url or PINBOARD_URL names another", chain(.source))]
+    #[error("cannot reach {url}: {}; is a pinboard running there? --url or PINBOARD_URL names another", Causes(.source))]
     Unreachable {
         /// The node.
         url: Url,
@@ -96,16 +96,4 @@ fn unknown_client(order: bool) -> &'static str {
     } else {
         ""
     }
-}
-
-/// An error with its causes, which say more than it does.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

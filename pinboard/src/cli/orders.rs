@@ -27,10 +27,21 @@ pub(super) async fn drain(
         None => format!(
             "cordoned {client_id}: it takes no new ids until `pinboard undrain {client_id}`\n"
         ),
-        Some(left) => format!(
-            "draining {client_id}: it must be empty within {} (no sooner than one lease time)\n",
-            duration(left)
-        ),
+        Some(asked) => {
+            // The registry grants one lease time at least, and says what it has granted.
+            let granted = answer.get("drainDeadline").and_then(Value::as_f64);
+            let granted = granted.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let left = granted.unwrap_or(asked);
+            let why = if left > asked {
+                " (one lease time, the least there is)"
+            } else {
+                ""
+            };
+            format!(
+                "draining {client_id}: it must be empty within {}{why}\n",
+                duration(left)
+            )
+        }
     };
     Ok((answer, text))
 }

@@ -9,6 +9,7 @@ use pinned_domain::Domain;
 use super::background::Background;
 use super::figures::{Counted, OpenConnections};
 use super::registry_store::NodeStore;
+use crate::causes::Causes;
 use crate::events::Events;
 use crate::metrics::names;
 use crate::operators::{NodeState, Operators, OperatorsOptions, Readiness};
@@ -211,7 +212,7 @@ impl Parts {
                     if !std::mem::replace(&mut told, true) {
                         tracing::warn!(
                             store = self.store.describe(),
-                            error = &error as &dyn std::error::Error,
+                            error = %Causes(&error),
                             "the registry store does not answer; waiting for it"
                         );
                     }

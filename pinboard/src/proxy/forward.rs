@@ -23,6 +23,7 @@ use super::refusal::{Verdict, verdict};
 use super::replay::Replay;
 use super::target::Target;
 use super::tunnel::Tunnel;
+use crate::causes::Causes;
 use crate::passport::Passport;
 use crate::placement::{NotPlaced, Placed, Placement, WorkerRefusal};
 use crate::store::PlacementKey;
@@ -306,7 +307,7 @@ impl Proxy {
         tracing::debug!(
             target: "pinboard::proxy",
             namespace = &*placed.key.ns, instance_id = &*placed.key.id, session = %placed.worker.id,
-            error = &error as &dyn std::error::Error, may_have_reached = error.may_have_reached, "no answer from a worker",
+            error = %Causes(&error), may_have_reached = error.may_have_reached, "no answer from a worker",
         );
         let failure = Failure::from(error.kind);
         if failure != Failure::Unreachable {

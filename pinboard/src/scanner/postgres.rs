@@ -14,6 +14,7 @@ use tokio_postgres::{Client, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{Cursor, Marked, MarkedError, MarkedPage, MarkedRows};
+use crate::causes::Causes;
 use crate::config::PostgresTarget;
 use crate::store::PlacementKey;
 
@@ -102,7 +103,7 @@ impl PostgresRows {
 fn ended(outcome: Result<(), tokio_postgres::Error>) {
     if let Err(error) = outcome {
         tracing::debug!(
-            error = &error as &dyn std::error::Error,
+            error = %Causes(&error),
             "the connection to the durable store ended"
         );
     }

@@ -20,6 +20,7 @@ use super::{
     Attempt, Fleet, FleetAway, Marked, MarkedError, MarkedRows, WAKES_AT_ONCE, WAKES_PER_SECOND,
     metrics,
 };
+use crate::causes::Causes;
 use crate::settings::Settings;
 use crate::store::{PlacementKey, RegistryStore};
 
@@ -176,7 +177,7 @@ impl Scanner {
                 Err(error) => {
                     if !std::mem::replace(&mut failing, true) {
                         tracing::warn!(
-                            error = &error as &dyn std::error::Error,
+                            error = %Causes(&error),
                             "cannot look for durable work; trying again and again"
                         );
                     }

@@ -10,6 +10,7 @@ use pinned_wire::headers::{ATTESTATION, EPOCH, REFUSAL};
 use url::Url;
 
 use super::{Attempt, EpochFloor, Fleet, FleetAway, Holder};
+use crate::causes::Causes;
 use crate::placement::{NotPlaced, Placed, Placement, WorkerRefusal};
 use crate::store::{PlacementKey, RegistryStore};
 use crate::upstream::{Fetch, Fetched, Fetcher};
@@ -135,7 +136,7 @@ impl PlacedFleet {
             Ok(answer) => Said::read(&answer),
             Err(error) => {
                 tracing::debug!(
-                    key = %placed.key, session = %placed.worker.id, error = &error as &dyn std::error::Error,
+                    key = %placed.key, session = %placed.worker.id, error = %Causes(&error),
                     "a wake got no answer"
                 );
                 Said::Nothing

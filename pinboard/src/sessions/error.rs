@@ -8,6 +8,7 @@ use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use pinned_wire::registry::Refusal;
 
+use crate::causes::Causes;
 use crate::store::StoreError;
 use crate::workers::NotRefreshed;
 
@@ -114,7 +115,7 @@ impl IntoResponse for RegistryError {
         if let Self::Store(error) = &self {
             // The caller is told that the store is the trouble; why is for the operator.
             tracing::warn!(
-                error = error as &dyn std::error::Error,
+                error = %Causes(error),
                 "a registry call failed"
             );
         }

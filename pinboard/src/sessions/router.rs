@@ -1,10 +1,11 @@
 //! The routes of workers.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::routing::post;
 use pinned_wire::registry::{
     DEREGISTER_PATH, HEARTBEAT_PATH, HeartbeatAck, REGISTER_PATH, RELEASE_PATH, RegisterAck,
@@ -37,7 +38,10 @@ async fn only_post() -> RegistryError {
 
 async fn register(State(sessions): State<Arc<Sessions>>, request: Request) -> Answer<RegisterAck> {
     let registry = sessions.registry();
-    let call = Call::authenticate(registry, request, WORKER_SCOPE).await?;
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map(|ConnectInfo(peer)| peer.ip().to_canonical());
+    let call = Call::authenticate(registry, request, WORKER_SCOPE).await;
+    let call = call.inspect_err(|error| sessions.told_stranger(error, peer))?;
     let (caller, body) = call
         .long_body(registry, REGISTER_LIMIT, &sessions.rooms)
         .await?;
@@ -46,11 +50,14 @@ async fn register(State(sessions): State<Arc<Sessions>>, request: Request) -> An
         let bytes = body.bytes;
         tokio::task::spawn_blocking(move || bodies::register(&bytes))
             .await
-            .map_err(|_| RegistryError::Internal)??
+            .map_err(|_| RegistryError::Internal)?
     } else {
-        bodies::register(&body.bytes)?
+        bodies::register(&body.bytes)
     };
-    let ack = sessions.register_in(&caller, given, body.room).await?;
+    let given = given.inspect_err(|error| sessions.told_malformed(error, &caller, peer))?;
+    let ack = sessions
+        .register_in(&caller, given, body.room, peer)
+        .await?;
     Ok(Json(ack))
 }
 

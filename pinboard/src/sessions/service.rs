@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
+use super::register::Refused;
 use super::survivors::Survivors;
 use super::{Registry, RegistryError};
+use crate::causes::Causes;
 use crate::passport::Resolve;
 
 /// How much of long registrations is worked on at once, in MiB of their bodies; read, they take several times as much.
@@ -28,6 +30,7 @@ pub struct Sessions {
     pub(super) registry: Registry,
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) survivors: Survivors,
+    pub(super) refused: Refused,
     pub(super) rooms: Arc<Semaphore>,
 }
 
@@ -39,6 +42,7 @@ impl Sessions {
             registry: options.registry,
             resolver: options.resolver,
             survivors: Survivors::default(),
+            refused: Refused::default(),
             rooms: Arc::new(Semaphore::new(LONG_REGISTRATIONS)),
         })
     }
@@ -64,6 +68,6 @@ pub(crate) fn task_failed(error: &pinned_domain::TaskError) -> RegistryError {
         // The runtime is going away, and this node with it.
         return RegistryError::Unavailable("this node is stopping".to_owned());
     }
-    tracing::error!(error = error as &dyn std::error::Error, "a call failed");
+    tracing::error!(error = %Causes(error), "a call failed");
     RegistryError::Internal
 }

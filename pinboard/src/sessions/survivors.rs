@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Registry, entry};
+use crate::causes::Causes;
 use crate::store::{EventKind, StoreError};
 
 /// Whether this dev node has learned that workers outlived it.
@@ -24,7 +25,7 @@ impl Survivors {
             Ok(()) => {}
             // The next heartbeat of any of them tries again.
             Err(error) => tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                error = %Causes(&error),
                 "the quarantine could not be made longer"
             ),
         }

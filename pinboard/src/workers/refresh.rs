@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::directory::{Inner, NotRefreshed};
 use super::snapshot::Snapshot;
 use super::{Worker, WorkerChange};
+use crate::causes::Causes;
 use crate::store::{SessionChanges, SessionId, SessionView};
 
 /// How long a reading may take.
@@ -186,7 +187,7 @@ impl Inner {
                 Some(read_at)
             }
             Ok(Err(error)) => {
-                tracing::debug!(%error, "cannot read the sessions");
+                tracing::debug!(error = %Causes(&error), "cannot read the sessions");
                 None
             }
             Err(_) => None,

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::directory::SHORTEST_PAUSE;
 use super::{WorkerChange, Workers};
+use crate::causes::Causes;
 use crate::events::Events;
 use crate::settings::Settings;
 use crate::store::{Event, EventKind, RegistryStore, StoreError};
@@ -80,7 +81,7 @@ impl Sweeper {
         loop {
             let next = self.domain.sleep(self.interval);
             if let Err(error) = self.round(&mut quarantined).await {
-                tracing::debug!(%error, "a sweep broke off");
+                tracing::debug!(error = %Causes(&error), "a sweep broke off");
             }
             tokio::pin!(next);
             loop {

@@ -215,6 +215,7 @@ impl Drop for Exit {
 
 #[tokio::main]
 async fn main() -> pinned::Result<()> {
+    examples::show_warnings();
     PinnedWorker::from_registry()?.serve().await
 }
 

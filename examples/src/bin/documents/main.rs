@@ -36,6 +36,6 @@ fn worker() -> WorkerBuilder {
 
 #[tokio::main]
 async fn main() -> pinned::Result<()> {
-    tracing_subscriber::fmt().init();
+    examples::show_warnings();
     worker().environment().build()?.serve().await
 }

@@ -63,8 +63,11 @@ impl Member {
             .env(ROLE, role)
             .env("PORT", port.to_string())
             .stdin(Stdio::null())
-            // What the workers would say at their start is not what this tour is about.
-            .stderr(Stdio::null())
+            // What the workers would say at their start is not what this tour is about; whoever sets `RUST_LOG` wants to read it.
+            .stderr(match env::var_os("RUST_LOG") {
+                Some(_) => Stdio::inherit(),
+                None => Stdio::null(),
+            })
             // Ctrl-C is for the guide, which ends the others in order.
             .process_group(0)
             .kill_on_drop(true);

@@ -21,6 +21,7 @@ use family::Role;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    examples::show_warnings();
     match Role::of_this_process()? {
         Some(Role::Pinboard) => control_plane::run().await,
         Some(Role::Worker) => Ok(counter::serve().await?),

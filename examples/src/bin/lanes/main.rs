@@ -18,7 +18,7 @@ use pinned::durability::postgres::{PostgresOptions, PostgresStore};
 /// State goes to `POSTGRES_DSN` where there is one, else to where `PINNED_STORE` says (an SQLite file).
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    tracing_subscriber::fmt::init();
+    examples::show_warnings();
     let mut worker = PinnedWorker::builder().hosts_from_registry().environment();
     if let Ok(dsn) = std::env::var("POSTGRES_DSN") {
         worker = worker.store(PostgresStore::from_dsn(&dsn, PostgresOptions::new())?);

@@ -21,7 +21,7 @@ use pinned::PinnedWorker;
 
 #[tokio::main]
 async fn main() -> pinned::Result<()> {
-    tracing_subscriber::fmt::init();
+    examples::show_warnings();
     let port = std::env::var("PORT").unwrap_or_else(|_| "8000".to_owned());
     let url = std::env::var("PAYMENTS_URL")
         .unwrap_or_else(|_| format!("http://127.0.0.1:{port}/payments"));

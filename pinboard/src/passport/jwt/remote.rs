@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::key_set::{InvalidKeySet, KeySet};
+use crate::causes::Causes;
 use crate::passport::document;
 use crate::passport::due::Due;
 use crate::upstream::{Fetch, FetchError, Fetcher};
@@ -179,7 +180,7 @@ impl Running {
         if let Err(error) = fetch.await {
             tracing::warn!(
                 provider = %shared.provider,
-                error = &error as &dyn std::error::Error,
+                error = %Causes(&error),
                 "cannot fetch the keys of an issuer; those that are known stay"
             );
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::causes::Causes;
 use crate::sessions::bodies::Register;
 use crate::sessions::{RegistryError, Sessions, of_session};
 use crate::store::{EndMode, EventKind, SessionId};
@@ -93,7 +94,7 @@ impl Sessions {
                 }
             }
             Err(error) => tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                error = %Causes(&error),
                 session_id = %session,
                 "the earlier session of a worker could not be ended"
             ),

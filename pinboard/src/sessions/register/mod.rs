@@ -2,8 +2,10 @@
 
 mod earlier;
 mod reclaim;
+mod refused;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +17,14 @@ use super::challenge::{Proof, prove};
 use super::grant::Grant;
 use super::service::task_failed;
 use super::{RegistryError, Sessions, covers, covers_client, of_session};
-use crate::passport::Principal;
+use crate::passport::{Grants, Principal};
 use crate::store::{
     EventKind, Heartbeat, HeartbeatOutcome, NewSession, PlacementKey, SessionId, SessionRecord,
     SessionUpdate,
 };
+
+pub(super) use refused::Refused;
+use refused::Who;
 
 /// How long the proof of the URL may take, all in all (P2.3).
 const PROOF_TIME: Duration = Duration::from_secs(5);
@@ -45,17 +50,25 @@ impl Sessions {
         caller: &Principal,
         given: Register,
     ) -> Result<RegisterAck, RegistryError> {
-        self.register_in(caller, given, None).await
+        self.register_in(caller, given, None, None).await
     }
 
-    /// As [`register`](Self::register), keeping `room` until it is done.
+    /// As [`register`](Self::register), for a call from `peer`, keeping `room` until it is done.
     pub(super) async fn register_in(
         self: &Arc<Self>,
         caller: &Principal,
         given: Register,
         room: Option<OwnedSemaphorePermit>,
+        peer: Option<IpAddr>,
     ) -> Result<RegisterAck, RegistryError> {
-        self.check_claims(caller, &given).await?;
+        let domain = &self.registry.domain;
+        let who = Who {
+            client_id: &given.client_id,
+            advertise_url: given.url.as_str(),
+            key: &caller.account.sub,
+            peer,
+        };
+        self.check_claims(caller, &given, &who).await?;
         let proof = prove(
             &self.registry,
             &*self.resolver,
@@ -68,15 +81,17 @@ impl Sessions {
         let addresses = match proof.await {
             Proof::Held(addresses) => addresses,
             Proof::NotAllowed(why) => {
-                tracing::warn!(client_id = given.client_id, %why, "a worker may not register");
+                self.refused.not_covered(domain, &who, &why.to_string());
                 return Err(RegistryError::Forbidden);
             }
             Proof::Elsewhere(why) => {
+                self.refused.elsewhere(domain, &who, why);
                 return Err(RegistryError::NotProved(format!(
                     "advertiseUrl did not prove to be the worker's own: {why}"
                 )));
             }
             Proof::Unreachable(why) => {
+                self.refused.unreachable(domain, &who, why);
                 return Err(RegistryError::Unavailable(format!(
                     "advertiseUrl did not answer: {why}"
                 )));
@@ -93,11 +108,34 @@ impl Sessions {
         begun.await.unwrap_or_else(|error| Err(task_failed(&error)))
     }
 
+    /// Says that someone was refused before their call was read.
+    pub(super) fn told_stranger(&self, error: &RegistryError, peer: Option<IpAddr>) {
+        let why = match error {
+            RegistryError::Forbidden => "its token has not the scope pinboard:worker",
+            _ => "its token is missing or not known",
+        };
+        self.refused.stranger(&self.registry.domain, peer, why);
+    }
+
+    /// Says that what `caller` sent cannot be read.
+    pub(super) fn told_malformed(
+        &self,
+        error: &RegistryError,
+        caller: &Principal,
+        peer: Option<IpAddr>,
+    ) {
+        let (key, why) = (&caller.account.sub, error.to_string());
+        self.refused
+            .malformed(&self.registry.domain, key, peer, &why);
+    }
+
     async fn check_claims(
         &self,
         caller: &Principal,
         given: &Register,
+        who: &Who<'_>,
     ) -> Result<(), RegistryError> {
+        let domain = &self.registry.domain;
         let single: Arc<str> = PlacementKey::SINGLE.into();
         let covered = covers(
             &caller.grants,
@@ -106,15 +144,15 @@ impl Sessions {
             std::iter::once(&single),
         );
         if !covered {
+            let why = not_covered(&caller.grants, given);
+            self.refused.not_covered(domain, who, &why);
             return Err(RegistryError::Forbidden);
         }
         // Whoever registers a client id ends its session, and takes over the orders for it.
         match self.registry.store.client(&given.client_id).await? {
             Some(known) if !covers_client(&caller.grants, &known) => {
-                tracing::warn!(
-                    client_id = given.client_id,
-                    "a client id is registered by a caller whose claims do not cover it"
-                );
+                let why = "its key does not cover the worker that registered this client id before";
+                self.refused.not_covered(domain, who, why);
                 Err(RegistryError::Forbidden)
             }
             _ => Ok(()),
@@ -226,6 +264,15 @@ impl Sessions {
             HeartbeatOutcome::Renewed { .. } => Ok(()),
             HeartbeatOutcome::Unknown | HeartbeatOutcome::Superseded => Err(registered_again()),
         }
+    }
+}
+
+/// What a key does not cover of a worker in single mode.
+fn not_covered(grants: &Grants, given: &Register) -> String {
+    let mut namespaces = given.namespaces.iter();
+    match namespaces.find(|namespace| !grants.covers_namespace(namespace)) {
+        Some(namespace) => format!("its key does not cover the namespace {namespace}"),
+        None => "its key does not cover its hostname and env".to_owned(),
     }
 }
 

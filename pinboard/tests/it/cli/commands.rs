@@ -125,8 +125,15 @@ async fn orders_are_sent_as_the_registry_takes_them() {
             &["drain", "c-1", "--deadline", "30"][..],
             "/registry/drain",
             json!({"clientId": "c-1", "deadline": 30}),
-            "{}",
-            "draining c-1",
+            r#"{"draining": true, "drainDeadline": 30.0}"#,
+            "draining c-1: it must be empty within 30s\n",
+        ),
+        (
+            &["drain", "c-1", "--deadline", "1"],
+            "/registry/drain",
+            json!({"clientId": "c-1", "deadline": 1}),
+            r#"{"draining": true, "drainDeadline": 15.0}"#,
+            "draining c-1: it must be empty within 15s (one lease time, the least there is)\n",
         ),
         (
             &["drain", "c-1"],

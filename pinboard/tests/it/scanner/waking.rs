@@ -8,7 +8,7 @@ use pinboard::placement::NotPlaced;
 use pinboard::scanner::{Attempt, UNOWNED_MARKED_OLDEST, WAKES_AT_ONCE, WAKES_PER_SECOND};
 use pinboard::store::PlacementKey;
 use pinned_domain::Domain;
-use pinned_testing::MetricsProbe;
+use pinned_testing::{MetricsProbe, capture_logs};
 
 use super::fakes::{FakeFleet, LEASE_TTL, Rows, awake, key, pass, scan, store};
 
@@ -182,9 +182,15 @@ async fn a_database_that_is_away_is_asked_again() {
     rows.mark(key("blue"));
     *rows.away.lock() = true;
     let fleet = FakeFleet::willing();
+    let logs = capture_logs();
     let _scanner = scan(Arc::new(store()), &rows, &fleet, "a");
     pass(Duration::from_secs(30)).await;
     assert_eq!(fleet.state.lock().wakes.len(), 0);
+    let said = logs.find("cannot look for durable work").expect("told");
+    assert_eq!(
+        said.field("error"),
+        Some("the durable store cannot be read: it is away")
+    );
     *rows.away.lock() = false;
     pass(Duration::from_secs(3)).await;
     assert_eq!(fleet.wakes_of(&key("blue")).len(), 1);

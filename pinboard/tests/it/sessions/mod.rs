@@ -10,6 +10,7 @@ mod messages;
 mod proof;
 mod quarantine;
 mod reclaim;
+mod refused;
 mod register;
 mod release;
 pub(crate) mod rig;
