@@ -16,16 +16,25 @@ const LINGER: Duration = Duration::from_micros(200);
 /// before that, and neither has to be woken by the other. An idle store does none of it.
 const YIELDS: usize = 100;
 
+/// The same where several have been answered at once: whoever wakes from sleep to write the next row is not there before
+/// that, and the others come while the first are done.
+const YIELDS_FOR_MANY: usize = 500;
+
 /// How long the thread waits yet for those who are to share a flush.
 pub(super) struct Patience {
     yields: usize,
     lingers: bool,
 }
 
-impl Default for Patience {
-    fn default() -> Self {
+impl Patience {
+    /// So long as `expected` of them are worth.
+    pub(super) fn with(expected: usize) -> Self {
         Self {
-            yields: YIELDS,
+            yields: if expected > 1 {
+                YIELDS_FOR_MANY
+            } else {
+                YIELDS
+            },
             lingers: true,
         }
     }
@@ -74,8 +83,8 @@ impl Queue {
 
     /// Takes all that wait into `taken`, which is empty, and waits for the first. Nothing is taken once the queue is closed
     /// and empty.
-    pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>) {
-        self.look_out(&mut Patience::default());
+    pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>, patience: &mut Patience) {
+        self.look_out(patience);
         let mut state = self.state.lock();
         while state.waiting.is_empty() && !state.closed {
             state.wake_at = 1;

@@ -35,12 +35,12 @@ impl Drop for AbandonOnDrop<'_> {
 fn work(queue: &Queue, tables: &Tables<'_>) {
     let (mut taken, mut group, mut expected) = (vec![], Group::default(), 1);
     loop {
-        queue.take(&mut taken);
+        let mut patience = Patience::with(expected);
+        queue.take(&mut taken, &mut patience);
         if taken.is_empty() {
             return;
         }
         // Those of the last flush are mostly back for the next. What has come is done while the others are on their way.
-        let mut patience = Patience::default();
         loop {
             for job in taken.drain(..) {
                 if job.is_abandoned() {
