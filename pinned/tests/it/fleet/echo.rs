@@ -65,7 +65,7 @@ async fn a_deadline_cuts_off_what_is_left_and_a_steady_countdown_is_no_news() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_malformed_counts_as_absent() {
-    // W12.1
+    // W12.1, W15.1
     let metrics = Metrics::capture();
     let script = Script::default();
     script.answer(

@@ -63,7 +63,7 @@ async fn a_slow_answer_neither_stretches_the_beat_nor_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_get_through_keeps_session_and_beat() {
-    // W4.9, W4.3
+    // W4.9, W4.3, W15.1
     let script = Script::default();
     let app = script.start(&Scene::default()).await;
     let metrics = Metrics::capture();
@@ -98,7 +98,7 @@ async fn what_does_not_get_through_keeps_session_and_beat() {
 
 #[tokio::test(start_paused = true)]
 async fn a_displaced_worker_aborts_everything_and_never_registers_again() {
-    // W4.8, W17.5, W4.6
+    // W4.8, W17.5, W4.6, W15.1
     let script = Script::default();
     let scene = Scene::default();
     let app = script.start(&scene).await;
@@ -155,7 +155,7 @@ async fn a_drain_is_told_at_once_also_while_a_beat_is_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_of_the_loop_is_counted_and_it_starts_again() {
-    // W4.10
+    // W4.10, W15.1
     let script = Script::default();
     let asked = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let probe = std::sync::Arc::clone(&asked);

@@ -52,7 +52,7 @@ async fn messages_are_applied_in_order_and_confirmed_until_that_is_acknowledged(
 
 #[tokio::test(start_paused = true)]
 async fn behind_a_message_that_fails_the_rest_is_applied_but_not_confirmed() {
-    // W5.2, W5.4, W5.6, W5.8
+    // W5.2, W5.4, W5.6, W5.8, W15.1
     let metrics = Metrics::capture();
     let script = Script::default();
     let app = script.start(&Scene::default()).await;

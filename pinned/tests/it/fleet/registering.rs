@@ -131,7 +131,7 @@ fn settings_of_a_fleet_that_contradict_each_other_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rejected_registration_is_tried_again_for_ever_with_growing_pauses() {
-    // W3.10, W6.1, W6.2, W6.3
+    // W3.10, W6.1, W6.2, W6.3, W15.1
     let script = Script::default();
     for status in [400, 403, 409, 500, 302, 204] {
         script.answer(REGISTER, status, json!({ "error": "no" }));
@@ -177,7 +177,7 @@ async fn a_rejected_registration_is_tried_again_for_ever_with_growing_pauses() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deferral_is_no_failure_and_its_pause_is_a_floor() {
-    // W3.10, W6.2, W6.4, W6.5
+    // W3.10, W6.2, W6.4, W6.5, W15.1
     let script = Script::default();
     script.defer(REGISTER, "4");
     script.defer(REGISTER, "Wed, 21 Oct 2026 07:28:00 GMT");
@@ -237,8 +237,71 @@ async fn why_a_worker_does_not_come_up_can_be_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_but_200_is_success_and_nothing_but_an_object_says_anything() {
+    // W2.4, W2.5, W15.1
+    let script = Script::default();
+    let ack = json!({ "sessionId": "session-9", "expiresInMs": 15_000 });
+    script.answer(REGISTER, 201, ack.clone());
+    script.answer(REGISTER, 204, ack.clone());
+    script.answer(REGISTER, 200, json!([ack]));
+    script.answer(REGISTER, 200, json!("session-9"));
+    let metrics = Metrics::capture();
+    let app = App::start(script.builder(&Scene::default(), quick())).await;
+    let failures = |reason: &str| {
+        metrics.value(&format!(
+            "pinned_control_plane_failures_total{{operation=register,reason={reason}}}"
+        ))
+    };
+    while script.count(REGISTER) < 5 {
+        assert_eq!(app.worker.session_id(), None);
+        pass(500).await;
+    }
+    assert_eq!((failures("rejected"), failures("malformed")), (2.0, 2.0));
+    assert_eq!(app.worker.session_id().as_deref(), Some("session-1"));
+
+    script.answer(HEARTBEAT, 202, json!({ "expiresInMs": 15_000 }));
+    script.answer(HEARTBEAT, 200, json!([{ "expiresInMs": 15_000 }]));
+    let beats = script.count(HEARTBEAT);
+    while script.count(HEARTBEAT) < beats + 2 {
+        pass(500).await;
+    }
+    let failures = |reason: &str| {
+        metrics.value(&format!(
+            "pinned_control_plane_failures_total{{operation=heartbeat,reason={reason}}}"
+        ))
+    };
+    assert_eq!((failures("rejected"), failures("malformed")), (1.0, 1.0));
+    // A refusal whose body is no object asks for nothing.
+    script.answer(HEARTBEAT, 409, json!(["reregister", true]));
+    let registers = script.count(REGISTER);
+    pass(6_500).await;
+    assert_eq!(script.count(REGISTER), registers);
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_in_the_answer_to_a_registration_are_not_read() {
+    // W3.9
+    let script = Script::default();
+    let scene = Scene::default();
+    let app = script.start(&scene).await;
+    touch(&app, "a", "session-1", 1).await;
+    let order = json!({ "type": "wind_down", "id": "a", "deadline": 0, "msgId": "m1" });
+    script.answer(HEARTBEAT, 409, json!({ "reregister": true }));
+    script.answer(
+        REGISTER,
+        200,
+        json!({ "sessionId": "session-2", "expiresInMs": 15_000, "messages": [order] }),
+    );
+    pass(6_500).await;
+    assert_eq!(app.worker.session_id().as_deref(), Some("session-2"));
+    assert!(scene.steps().iter().all(|step| step != "teardown"));
+    let confirmed = |beat: &serde_json::Value| beat.to_string().contains("m1");
+    assert!(!script.sent(HEARTBEAT).iter().any(confirmed));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_gets_no_answer_is_given_up_after_five_seconds() {
-    // W2.3
+    // W2.3, W6.6: the pause counts from the start of the attempt
     let script = Script::default();
     let gate = script.hold(REGISTER);
     let _app = App::start(script.builder(&Scene::default(), quick())).await;
@@ -325,7 +388,7 @@ async fn a_worker_whose_lease_has_passed_says_so_when_it_brings_instances_along(
 
 #[tokio::test(start_paused = true)]
 async fn duplicates_quit_before_the_lease_is_renewed_and_others_stay() {
-    // W3.8, W3.7
+    // W3.8, W3.7, W15.1
     let script = Script::default();
     let scene = Scene::default();
     let app = script.start(&scene).await;
@@ -375,7 +438,7 @@ async fn a_shutdown_deregisters_once_and_last() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deregistration_that_does_not_get_through_is_given_up() {
-    // W3.16, W3.17
+    // W3.16, W3.17, W15.1
     let script = Script::default();
     let app = script.start(&Scene::default()).await;
     script.answer(DEREGISTER, 500, json!({}));

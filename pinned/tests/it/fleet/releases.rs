@@ -90,7 +90,7 @@ async fn releases_that_hang_hold_up_no_heartbeat() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_that_does_not_get_through_is_tried_three_times_and_dropped() {
-    // W3.14
+    // W3.14, W15.1
     let script = Script::default();
     let app = script.start(&Scene::default()).await;
     touch(&app, "a", "session-1", 1).await;

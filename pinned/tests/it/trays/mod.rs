@@ -35,6 +35,7 @@ mod parking;
 mod pump;
 mod rows;
 mod script;
+mod slots;
 mod store;
 mod threads;
 mod timeouts;
