@@ -95,7 +95,6 @@ fn tcp() -> HttpConnector {
 }
 
 /// Where the control plane is.
-#[derive(Clone)]
 struct Base {
     scheme: Scheme,
     authority: Authority,

@@ -132,6 +132,7 @@ pub(crate) fn check_url(url: &str) -> std::result::Result<(), String> {
         // A number that is no port counts as none, and the port of the scheme would be dialled.
         let port = authority.as_str().strip_prefix(host);
         !host.is_empty()
+            && !authority.as_str().contains('@')
             && port.is_some_and(|port| matches!(port, "" | ":") || authority.port().is_some())
     });
     if scheme && authority && parsed.query().is_none() {
@@ -171,6 +172,8 @@ mod tests {
             "http://a:99999/b",
             "http://a?b",
             "http://u@a",
+            // A user of the host's name.
+            "http://a:p@a:1",
         ] {
             assert!(check_url(url).is_err(), "{url}");
         }

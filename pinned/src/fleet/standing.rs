@@ -7,7 +7,7 @@ use tokio::sync::watch;
 /// What came of the last attempt to register.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// There was none, or nothing that is worth a word.
+    /// There was none yet, or it was told to come again later and has not tried often enough to be worth a word.
     #[default]
     Pending,
     /// It failed, for this reason.

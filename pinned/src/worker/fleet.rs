@@ -1,6 +1,8 @@
 //! A worker's part in a fleet, where it is in one; without the feature `fleet` there is none to be in.
 
 #[cfg(feature = "fleet")]
+use std::io::{self, Write as _};
+#[cfg(feature = "fleet")]
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
@@ -84,7 +86,8 @@ impl Fleet {
             loop {
                 let line = teller.line(&standings.borrow_and_update());
                 if let Some(line) = line {
-                    eprintln!("{line}");
+                    // Unlike `eprintln!`, which ends the server with a panic once nobody reads its standard error any more.
+                    let _ = writeln!(io::stderr(), "{line}");
                 }
                 if standings.changed().await.is_err() {
                     break;
@@ -171,7 +174,8 @@ impl PinnedWorker {
     }
 
     /// Why the last attempt to register with the control plane failed, such as a token that it does not know; `None` when it
-    /// did not fail, and in local mode. [`PinnedWorker::serve`] says so on standard error too.
+    /// did not fail, and in local mode. That it is told to come again later (503) counts from the third time in a row on.
+    /// [`PinnedWorker::serve`] says so on standard error too.
     pub fn registration_failure(&self) -> Option<std::sync::Arc<str>> {
         self.core.fleet.refusal()
     }

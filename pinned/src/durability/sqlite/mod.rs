@@ -2,8 +2,8 @@
 //!
 //! SQLite blocks its caller for as long as the disk takes, so one thread of its own does all the work (`writer`).
 //! Whatever has come in while it was busy goes into one transaction, and is confirmed by one flush of the disk
-//! (`queue`, `job`). `tables` and `row_writer` are what an operation does, `epochs` what it need not read again, `file` and `schema` are where it does it, and `lock` keeps
-//! other processes out.
+//! (`queue`, `job`). `tables` and `row_writer` are what an operation does, `epochs` what it need not read again. `file` and
+//! `schema` are where it does it, `place` tells whether the file is still there, and `lock` keeps other processes out.
 
 mod epochs;
 mod file;

@@ -8,12 +8,12 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::job::Job;
 
-/// How long the thread waits for those whom it has just answered to come back. Without it, the first to come back
-/// would be flushed alone, with the others waiting behind: half of all flushes would carry one operation.
+/// How long the thread sleeps, once for each flush, until those whom it has just answered are back. Without it, the first
+/// to come back would be flushed alone, with the others waiting behind: half of all flushes would carry one operation.
 const LINGER: Duration = Duration::from_micros(200);
 
-/// How often the thread gives its core to others before it sleeps. A caller who writes one row after the other is back
-/// before that, and neither has to be woken by the other. An idle store does none of it.
+/// How often the thread gives its core to others, for each flush, before it sleeps. A caller who writes one row after the
+/// other is back before that, and neither has to be woken by the other. An idle store does none of it.
 const YIELDS: usize = 100;
 
 /// The same where several have been answered at once: whoever wakes from sleep to write the next row is not there before

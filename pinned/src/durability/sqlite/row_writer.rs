@@ -65,6 +65,20 @@ impl<'c> RowWriter<'c> {
         key: &TrayKey,
         state: &RowState,
     ) -> rusqlite::Result<()> {
+        let written = self.write(instance, key, state);
+        if written.is_err() {
+            // A text that could not be bound leaves NULL where the one before was.
+            self.statements = None;
+        }
+        written
+    }
+
+    fn write(
+        &mut self,
+        instance: &InstanceKey,
+        key: &TrayKey,
+        state: &RowState,
+    ) -> rusqlite::Result<()> {
         let Self { stamp, statements } = self;
         let statements = match statements {
             Some(statements) => statements,

@@ -42,17 +42,9 @@ fn work(queue: &Queue, tables: &Tables<'_>) {
         }
         // Those of the last flush are mostly back for the next. What has come is done while the others are on their way.
         loop {
-            for job in taken.drain(..) {
-                if job.is_abandoned() {
-                    continue;
-                }
-                if !group.has_room_for(&*job) {
-                    group.end(tables);
-                }
-                group.run(tables, job);
-            }
+            group.run_all(tables, &mut taken);
             let missing = expected.min(MOST_OPS).saturating_sub(group.jobs.len());
-            // Where none is left the transaction has broken off, or all of them were abandoned.
+            // Where none is left the transaction has broken off or was never begun, or all of them were abandoned.
             if missing == 0 || group.jobs.is_empty() {
                 break;
             }
@@ -80,34 +72,61 @@ impl Group {
             || (self.jobs.len() < MOST_OPS && self.bytes + job.bytes() <= MOST_BYTES)
     }
 
+    /// Does all of `jobs` that somebody waits for. A group that is full is committed, and the next begins.
+    fn run_all(&mut self, tables: &Tables<'_>, jobs: &mut Vec<Box<dyn Job>>) {
+        let mut jobs = jobs.drain(..);
+        while let Some(job) = jobs.next() {
+            if job.is_abandoned() {
+                continue;
+            }
+            if !self.has_room_for(&*job) {
+                self.end(tables);
+            }
+            if let Err(broken) = self.run(tables, job) {
+                refuse(jobs.by_ref(), broken);
+            }
+        }
+    }
+
     /// Does `job` in the transaction of the group, which the first one begins. Where it breaks the transaction, for all that
     /// is known by a damage that only it has met, each gets one of its own.
-    fn run(&mut self, tables: &Tables<'_>, mut job: Box<dyn Job>) {
+    ///
+    /// # Errors
+    ///
+    /// No transaction could be begun, as `job` has been told. The next to try would wait for the file just as long.
+    fn run(&mut self, tables: &Tables<'_>, mut job: Box<dyn Job>) -> Result<(), Broken> {
         if self.jobs.is_empty()
             && let Err(error) = tables.begin()
         {
             tables.roll_back();
-            return job.answer(&Err(error.into()));
+            let broken = Broken::from(error);
+            job.answer(&Err(broken.clone()));
+            return Err(broken);
         }
         let outcome = job.run(tables);
         self.bytes += job.bytes();
         self.jobs.push(job);
         let Err(error) = outcome else {
-            return;
+            return Ok(());
         };
         tables.roll_back();
         let broken = Broken::from(error);
         self.bytes = 0;
         let mut jobs = std::mem::take(&mut self.jobs);
         if jobs.len() > 1 {
-            for job in jobs {
+            let mut jobs = jobs.into_iter();
+            while let Some(job) = jobs.next() {
                 let mut alone = Self::default();
-                alone.run(tables, job);
+                if let Err(broken) = alone.run(tables, job) {
+                    refuse(jobs, broken.clone());
+                    return Err(broken);
+                }
                 alone.end(tables);
             }
         } else if let Some(job) = jobs.pop() {
             job.answer(&Err(broken));
         }
+        Ok(())
     }
 
     /// Commits, and answers.
@@ -124,5 +143,13 @@ impl Group {
         for job in self.jobs.drain(..) {
             job.answer(&committed);
         }
+    }
+}
+
+/// Answers those whose turn does not come.
+fn refuse(jobs: impl Iterator<Item = Box<dyn Job>>, broken: Broken) {
+    let broken = Err(broken);
+    for job in jobs {
+        job.answer(&broken);
     }
 }

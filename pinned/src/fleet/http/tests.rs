@@ -49,7 +49,7 @@ fn what_a_request_line_cannot_carry_is_encoded() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_peer_that_has_vanished_is_noticed_within_half_a_minute_or_two() {
+async fn a_peer_that_has_vanished_is_noticed_within_a_minute() {
     use tower::ServiceExt as _;
 
     let (_listener, url) = listen("127.0.0.1:0").await;
