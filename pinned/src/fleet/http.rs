@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pinned_wire::registry::Secret;
 
+use super::settings::check_url;
 use super::transport::{ControlAnswer, ControlPlane, DataPlane};
 use crate::error::{BoxError, Error, Result};
 
@@ -104,6 +105,10 @@ struct Base {
 
 impl Base {
     fn new(url: &str) -> Result<Self> {
+        // A port that is none would be dropped, and that of the scheme dialled.
+        if let Err(reason) = check_url(url) {
+            return Err(Error::config(format!("PINBOARD_URL is {url:?}: {reason}")));
+        }
         let parts = url.parse::<Uri>().map(Uri::into_parts);
         let parts = parts.map_err(|error| Error::config(format!("PINBOARD_URL: {error}")))?;
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_is_told_once_and_the_end_of_them() {
+    fn a_reason_is_told_when_it_is_another_than_before_and_so_is_the_end() {
         let mut teller = Teller::default();
         let mut said = |standing| teller.line(&standing);
         let refused = |why: &str| Standing::Refused(why.into());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 
 use super::PinnedWorker;
@@ -11,7 +12,8 @@ use crate::api::route::RouteAuth;
 pub(super) fn show(worker: &PinnedWorker, address: Option<SocketAddr>, probes: Option<SocketAddr>) {
     let text = describe(worker, address, probes);
     // Standard error, so that it is there without a subscriber and apart from a program's own output.
-    eprint!("{text}");
+    // A pipe that nobody reads is no reason not to serve.
+    let _ = io::stderr().write_all(text.as_bytes());
     tracing::info!(target: "pinned::worker", namespaces = ?worker.namespaces().collect::<Vec<_>>(), ?address, "serving");
 }
 

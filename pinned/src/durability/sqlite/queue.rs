@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -20,16 +20,22 @@ const YIELDS: usize = 100;
 /// that, and the others come while the first are done.
 const YIELDS_FOR_MANY: usize = 500;
 
+/// How long all of that may take, for each flush: where others want the core, each time that it is given away may take as
+/// long as they like, with those waiting who are back already.
+const LONGEST: Duration = Duration::from_millis(1);
+
 /// How long the thread waits yet for those who are to share a flush.
 pub(super) struct Patience {
     yields: usize,
     lingers: bool,
+    since: Instant,
 }
 
 impl Patience {
     /// So long as `expected` of them are worth.
     pub(super) fn with(expected: usize) -> Self {
         Self {
+            since: now(),
             yields: if expected > 1 {
                 YIELDS_FOR_MANY
             } else {
@@ -38,6 +44,14 @@ impl Patience {
             lingers: true,
         }
     }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "how long a thread of its own spins; it has no domain, and changes nothing that anybody could see"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// The operations that wait.
@@ -117,6 +131,10 @@ impl Queue {
         while patience.yields > 0 && self.waiting.load(Ordering::Relaxed) == 0 {
             patience.yields -= 1;
             thread::yield_now();
+            if now() - patience.since >= LONGEST {
+                patience.yields = 0;
+                patience.lingers = false;
+            }
         }
     }
 

@@ -274,6 +274,32 @@ async fn of_a_group_only_those_fail_that_have_no_room_or_no_right() {
     assert_eq!(marked, ["fenced", "last", "small"]);
 }
 
+// The one who holds the file is waited for once, and not by each of those who wait behind.
+#[tokio::test]
+#[allow(clippy::disallowed_methods, reason = "SQLite waits by the real clock")]
+async fn a_file_that_somebody_holds_fails_all_who_wait_at_once() {
+    let folder = folder();
+    let path = folder.path().join("pinned.db");
+    let patience = std::time::Duration::from_millis(100);
+    let store = SqliteStore::options(&path).busy_timeout(patience).open();
+    let store = store.expect("the store");
+    store.setup().await.expect("tables");
+    let holder = rusqlite::Connection::open(&path).expect("the file");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    let started = std::time::Instant::now();
+    let writes =
+        (0..100).map(|n| store.set_tray(claim(&n.to_string(), 1), work(), true, Doc::empty()));
+    for outcome in futures_util::future::join_all(writes).await {
+        let busy = chain(&outcome.expect_err("it is held"));
+        assert!(busy.contains("locked"), "{busy}");
+    }
+    // A few groups at most, as they came.
+    assert!(started.elapsed() < 30 * patience, "{:?}", started.elapsed());
+    holder.execute_batch("COMMIT").expect("the lock is free");
+    let written = store.set_tray(claim("1", 1), work(), true, Doc::empty());
+    written.await.expect("nobody holds it");
+}
+
 // D2.1: an epoch is in force once it is stored, and what was rolled back is not.
 #[tokio::test]
 async fn an_epoch_that_was_rolled_back_fences_nobody() {

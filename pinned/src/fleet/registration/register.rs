@@ -20,6 +20,9 @@ use crate::host::hosts::Hosts;
 /// From which deferral in a row on the control plane is not just starting (W3.10).
 const MANY_DEFERRALS: u32 = 3;
 
+const UNKNOWN_TOKEN: &str =
+    "the control plane does not know this worker's token (401); check PINBOARD_TOKEN";
+
 impl Registration {
     pub(super) async fn register(
         self: &Arc<Self>,
@@ -49,9 +52,8 @@ impl Registration {
             StatusCode::UNAUTHORIZED => {
                 backoff.failed();
                 registration_failed("unauthorized");
-                const UNKNOWN: &str = "the control plane does not know this worker's token (401); check PINBOARD_TOKEN";
-                tracing::error!(target: "pinned::fleet", "{UNKNOWN}");
-                self.standings.refused(UNKNOWN);
+                tracing::error!(target: "pinned::fleet", "{UNKNOWN_TOKEN}");
+                self.standings.refused(UNKNOWN_TOKEN);
             }
             StatusCode::SERVICE_UNAVAILABLE => {
                 // Not a rejection: the control plane, or this worker's own URL, is not up yet.
