@@ -1,5 +1,6 @@
 //! All runs of many seeds, side by side (S6).
 
+use std::cell::RefCell;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -66,7 +67,7 @@ pub(super) fn sweep(seeds: u64, routine: u64) -> Result<Report, Broken> {
             } else {
                 Depth::Drawn
             };
-            match sweep_lane(&Plan::new(seed, lane), depth) {
+            match sweep_lane(&Plan::new(seed, lane), depth, &[]) {
                 Ok(of_lane) => report.lock().add(&of_lane),
                 Err(failure) => {
                     end.store(0, Ordering::Relaxed);
@@ -94,36 +95,48 @@ pub(super) fn sweep(seeds: u64, routine: u64) -> Result<Report, Broken> {
     }
 }
 
-/// The same over a sabotaged store, which breaks the contract sooner or later.
+/// The same over a sabotaged store, which breaks the contract sooner or later: the run that names what the mutant breaks, or
+/// else the first that goes wrong. What goes wrong first may be something that follows from it.
 pub(super) fn sweep_sabotaged(seed: u64, mutant: Mutant) -> Option<Broken> {
     Lane::ALL.into_iter().find_map(|lane| {
         let plan = Plan {
             mutant: Some(mutant),
             ..Plan::new(seed, lane)
         };
-        sweep_lane(&plan, Depth::Every).err()
+        sweep_lane(&plan, Depth::Every, mutant.breaks()).err()
     })
 }
 
-/// One seed and lane: without a crash, with one, with two, with faults.
-fn sweep_lane(plan: &Plan, depth: Depth) -> Result<Report, Broken> {
+/// One seed and lane: without a crash, with one, with two, with faults. It ends with the first run that breaks one of the
+/// invariants that are `sought`, or any if none is.
+fn sweep_lane(plan: &Plan, depth: Depth, sought: &[&str]) -> Result<Report, Broken> {
     let mut report = Report::default();
+    let other = RefCell::new(None);
     let mut go = |plan: Plan| match run(&plan) {
         Ok(outcome) => {
             report.count(&plan, &outcome);
-            Ok(outcome)
+            Ok(Some(outcome))
         }
-        Err(failure) => Err(Broken { plan, failure }),
+        Err(failure) => {
+            let broken = Broken { plan, failure };
+            if sought.is_empty() || broken.names(sought) {
+                return Err(broken);
+            }
+            other.borrow_mut().get_or_insert(broken);
+            Ok(None)
+        }
     };
     let dice = RngStreams::seeded(plan.seed);
     let dice = dice.get(&format!("sweep/{plan}")).expect("a label");
-    let Outcome { ops, .. } = go(plan.clone())?;
+    let ops = go(plan.clone())?.map_or(0, |outcome| outcome.ops);
     // S6.2: the last point comes after the clean drain.
     let points = ops + 1;
     let mut pairs = Vec::new();
     for point in sample(points, depth.singles(points), &dice) {
         let first = point + 1;
-        let Outcome { ops, .. } = go(plan.crashing([first]))?;
+        let Some(Outcome { ops, .. }) = go(plan.crashing([first]))? else {
+            continue;
+        };
         pairs.extend((first + 1..=ops).map(|second| [first, second]));
     }
     let doubles = depth.doubles(points).min(pairs.len());
@@ -136,6 +149,9 @@ fn sweep_lane(plan: &Plan, depth: Depth) -> Result<Report, Broken> {
         go(plan.faulty().crashing([point]))?;
     }
     go(plan.faulty())?;
+    if let Some(broken) = other.into_inner() {
+        return Err(broken);
+    }
     report.pairs += all;
     report.points += points;
     Ok(report)
