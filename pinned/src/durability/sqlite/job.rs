@@ -2,13 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::FutureExt;
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, Receiver};
+use tokio::task;
 
+use super::clock;
 use super::schema::Checked;
 use super::tables::Tables;
-use crate::durability::{StoreError, StoreFuture};
+use crate::durability::StoreError;
+
+/// How long one that waits alone looks for its answer itself, before it sleeps until it is woken: as long as a
+/// transaction takes on a disk that flushes at once. To be woken from an idle core takes a quarter of that.
+const WATCH: Duration = Duration::from_micros(150);
 
 /// One operation, in a transaction with others.
 pub(super) trait Job: Send {
@@ -33,8 +39,14 @@ pub(super) trait Job: Send {
 #[derive(Clone, Debug)]
 pub(super) struct Broken(Arc<rusqlite::Error>);
 
+/// The way back of an answer.
+pub(super) struct Answer<T, F>(Receiver<Answered<T, F>>);
+
+/// What was written goes back with the answer: the thread on which all wait has better things to do than to free it.
+type Answered<T, F> = (Result<T, StoreError>, F);
+
 /// A job of what `run` does, and its answer.
-pub(super) fn job<T, F>(bytes: usize, run: F) -> (Box<dyn Job>, StoreFuture<T>)
+pub(super) fn job<T, F>(bytes: usize, run: F) -> (Box<dyn Job>, Answer<T, F>)
 where
     T: Send + 'static,
     F: Fn(&Tables<'_>) -> Checked<T> + Send + 'static,
@@ -46,18 +58,35 @@ where
         answer,
         bytes,
     };
-    let answered = answered.map(|answer| match answer {
-        Ok((answer, _run)) => answer,
-        Err(_) => Err(StoreError::failed("the store was closed")),
-    });
-    (Box::new(pending), answered.boxed())
+    (Box::new(pending), Answer(answered))
+}
+
+impl<T, F> Answer<T, F> {
+    /// Waits for it. One that waits `alone` watches for it at first, between the other tasks of its runtime.
+    pub(super) async fn wait(self, alone: bool) -> Result<T, StoreError> {
+        let Self(mut answered) = self;
+        if alone {
+            watch(&mut answered).await;
+        }
+        match answered.await {
+            Ok((answer, _run)) => answer,
+            Err(_) => Err(StoreError::failed("the store was closed")),
+        }
+    }
+}
+
+/// Until `answered` is there, or long enough. It is not polled: the thread would have another core woken for the waker.
+async fn watch<T>(answered: &mut Receiver<T>) {
+    let start = clock::now();
+    while answered.is_empty() && clock::now() - start < WATCH {
+        task::yield_now().await;
+    }
 }
 
 struct Pending<T, F> {
     run: F,
     outcome: Option<Result<T, StoreError>>,
-    /// What was written goes back with the answer: the thread on which all wait has better things to do than to free it.
-    answer: oneshot::Sender<(Result<T, StoreError>, F)>,
+    answer: oneshot::Sender<Answered<T, F>>,
     bytes: usize,
 }
 

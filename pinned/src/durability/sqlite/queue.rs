@@ -1,11 +1,12 @@
 //! From the callers to the thread, in the order of the calls.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::clock;
 use super::job::Job;
 
 /// How long the thread sleeps, once for each flush, until those whom it has just answered are back. Without it, the first
@@ -20,38 +21,36 @@ const YIELDS: usize = 100;
 /// that, and the others come while the first are done.
 const YIELDS_FOR_MANY: usize = 500;
 
-/// How long all of that may take, for each flush: where others want the core, each time that it is given away may take as
-/// long as they like, with those waiting who are back already.
+/// How long those who are back already wait for the others, for each flush: where others want the core, each time that it
+/// is given away may take as long as they like.
 const LONGEST: Duration = Duration::from_millis(1);
 
 /// How long the thread waits yet for those who are to share a flush.
 pub(super) struct Patience {
     yields: usize,
     lingers: bool,
-    since: Instant,
+    /// More than one are expected.
+    shared: bool,
+    /// Since when the first of them waits.
+    since: Option<Instant>,
 }
 
 impl Patience {
     /// So long as `expected` of them are worth.
     pub(super) fn with(expected: usize) -> Self {
+        let shared = expected > 1;
         Self {
-            since: now(),
-            yields: if expected > 1 {
-                YIELDS_FOR_MANY
-            } else {
-                YIELDS
-            },
+            yields: if shared { YIELDS_FOR_MANY } else { YIELDS },
             lingers: true,
+            shared,
+            since: None,
         }
     }
-}
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "how long a thread of its own spins; it has no domain, and changes nothing that anybody could see"
-)]
-fn now() -> Instant {
-    Instant::now()
+    fn is_over(&self) -> bool {
+        self.since
+            .is_some_and(|since| clock::now() - since >= LONGEST)
+    }
 }
 
 /// The operations that wait.
@@ -66,6 +65,8 @@ pub(super) struct Queue {
     filled: Condvar,
     /// How many wait, for the thread to look at without the lock.
     waiting: AtomicUsize,
+    /// Whoever comes now is not the only one: the thread is at work, or has just answered several.
+    busy: AtomicBool,
 }
 
 #[derive(Default)]
@@ -77,12 +78,14 @@ struct State {
 }
 
 impl Queue {
-    /// Puts `job` in the queue; a queue that is closed drops it, and with it the promise of an answer.
-    pub(super) fn push(&self, job: Box<dyn Job>) {
+    /// Puts `job` in the queue, and says whether it is alone with the thread, as far as one can tell. A queue that is closed
+    /// drops it, and with it the promise of an answer.
+    pub(super) fn push(&self, job: Box<dyn Job>) -> bool {
         let mut state = self.state.lock();
         if state.closed {
-            return;
+            return false;
         }
+        let alone = state.waiting.is_empty() && !self.busy.load(Ordering::Relaxed);
         state.waiting.push(job);
         self.waiting.store(state.waiting.len(), Ordering::Relaxed);
         let wake = state.wake_at != 0 && state.waiting.len() >= state.wake_at;
@@ -93,18 +96,22 @@ impl Queue {
         if wake {
             self.filled.notify_one();
         }
+        alone
     }
 
     /// Takes all that wait into `taken`, which is empty, and waits for the first. Nothing is taken once the queue is closed
     /// and empty.
     pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>, patience: &mut Patience) {
+        self.busy.store(patience.shared, Ordering::Relaxed);
         self.look_out(patience);
         let mut state = self.state.lock();
         while state.waiting.is_empty() && !state.closed {
             state.wake_at = 1;
             self.filled.wait(&mut state);
         }
+        self.busy.store(true, Ordering::Relaxed);
         self.hand_over(state, taken);
+        patience.since = patience.shared.then(clock::now);
     }
 
     /// Takes what waits into `taken`, which is empty, and waits a little for some of `missing` that are expected. Nothing is
@@ -131,7 +138,7 @@ impl Queue {
         while patience.yields > 0 && self.waiting.load(Ordering::Relaxed) == 0 {
             patience.yields -= 1;
             thread::yield_now();
-            if now() - patience.since >= LONGEST {
+            if patience.is_over() {
                 patience.yields = 0;
                 patience.lingers = false;
             }
@@ -157,5 +164,40 @@ impl Queue {
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         drop(waiting);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job::job;
+    use super::*;
+
+    fn push(queue: &Queue) -> bool {
+        queue.push(job(0, |_| Ok(Ok(()))).0)
+    }
+
+    fn take(queue: &Queue, expected: usize) -> usize {
+        let mut taken = vec![];
+        queue.take(&mut taken, &mut Patience::with(expected));
+        taken.len()
+    }
+
+    #[test]
+    fn one_is_alone_whom_the_thread_does_not_make_wait_for_others() {
+        let queue = Queue::default();
+        assert!(push(&queue));
+        assert!(!push(&queue), "another waits");
+        assert_eq!(take(&queue, 1), 2);
+        assert!(!push(&queue), "the thread is at work");
+        assert_eq!(take(&queue, 2), 1);
+        assert!(!push(&queue), "the thread is at work");
+    }
+
+    #[test]
+    fn a_closed_queue_takes_nobody() {
+        let queue = Queue::default();
+        queue.close();
+        assert!(!push(&queue));
+        assert_eq!(take(&queue, 1), 0);
     }
 }

@@ -112,9 +112,9 @@ impl SqliteStore {
         bytes: usize,
         run: impl Fn(&Tables<'_>) -> Checked<T> + Send + 'static,
     ) -> StoreFuture<T> {
-        let (job, answered) = job(bytes, run);
-        self.0.queue.push(job);
-        answered
+        let (job, answer) = job(bytes, run);
+        let alone = self.0.queue.push(job);
+        answer.wait(alone).boxed()
     }
 
     /// An operation of `claim`: it acquires, and then runs (D2.1).

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -161,7 +162,9 @@ fn the_files_are_their_owners_alone() {
 
     let folder = folder();
     let store = SqliteStore::open(folder.path().join("pinned.db")).expect("the store");
-    futures_util::FutureExt::now_or_never(store.hold_alone())
+    store
+        .hold_alone()
+        .now_or_never()
         .expect("at once")
         .expect("held");
     for entry in fs::read_dir(folder.path()).expect("the folder") {
@@ -243,12 +246,13 @@ fn set(id: &'static str, epoch: u64, bytes: usize) -> (Box<dyn Job>, StoreFuture
     let doc = Doc::parse(format!("{{\"text\":\"{}\"}}", "x".repeat(bytes))).expect("an object");
     let op = RowOp::set(work(), true, doc);
     let claim = claim(id, epoch);
-    job(bytes, move |tables| {
+    let (job, answer) = job(bytes, move |tables| {
         Ok(match tables.acquire(&claim)? {
             Ok(()) => Ok(tables.apply(&claim.instance, &op)?),
             Err(refused) => Err(refused),
         })
-    })
+    });
+    (job, answer.wait(false).boxed())
 }
 
 #[tokio::test]
