@@ -140,9 +140,9 @@ fn is_the_header(encoded: &str) -> bool {
 fn read_claims(payload: &[u8]) -> Option<Claims> {
     // Serde would take an array for a struct.
     if payload.first() == Some(&b'{')
-        && let Ok(claims) = serde_json::from_slice::<KnownClaims>(payload)
+        && let Ok(KnownClaims(claims)) = serde_json::from_slice(payload)
     {
-        return Some(claims.into());
+        return Some(claims);
     }
     // Members that are not known are ignored, but what they say has to be JSON as well.
     let Value::Object(members) = serde_json::from_slice(payload).ok()? else {
