@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pinned_domain::Domain;
+use pinned_domain::{Chain, Domain};
 use tokio::sync::Notify;
 
-use crate::causes::Causes;
 use crate::store::{Event, RegistryStore, StoreError};
 
 /// How many events wait at most. The ring keeps no more, so that what is dropped would not stay there either.
@@ -90,7 +89,7 @@ impl Events {
             // Enough for a batch ends the wait early; otherwise what there is goes.
             let _ = domain.timeout(LINGER, self.until(BATCH)).await;
             if let Err(error) = self.flush(store).await {
-                tracing::warn!(error = %Causes(&error), "events wait for the registry store");
+                tracing::warn!(error = %Chain(&error), "events wait for the registry store");
                 domain.sleep(PAUSE).await;
             }
         }

@@ -16,7 +16,6 @@
 //! | [`scanner`] | durable work that nobody lives for |
 //! | [`node`], [`config`], [`logs`], [`cli`] | one node put together, its environment, what it says, its command line |
 
-mod causes;
 pub mod cli;
 pub mod config;
 pub mod events;

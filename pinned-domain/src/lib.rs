@@ -17,6 +17,7 @@
 //! ```
 
 mod backend;
+mod chain;
 mod clock;
 mod event;
 mod handle;
@@ -24,6 +25,7 @@ mod rng;
 mod task;
 
 pub use backend::{DomainBackend, SpawnedTask};
+pub use chain::Chain;
 pub use clock::{Elapsed, FAR_FUTURE, saturating_add};
 pub use event::{Event, until};
 pub use handle::Domain;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub(crate) use pinned_domain::Chain;
+
 /// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -63,19 +65,6 @@ pub(crate) fn causes<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
-}
-
-/// An error followed by its causes, for logs.
-pub(crate) struct Chain<'a>(pub(crate) &'a (dyn std::error::Error + 'static));
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut causes = causes(self.0);
-        if let Some(error) = causes.next() {
-            write!(f, "{error}")?;
-        }
-        causes.try_for_each(|cause| write!(f, ": {cause}"))
-    }
 }
 
 #[cfg(test)]

@@ -132,8 +132,6 @@ async fn serve(serves: Serves, port: u16) -> Result<()> {
     let worker = worker.build()?;
     let router = worker.into_router();
     ROUTER.set(router)?;
-    // `reqwest` of this workspace is built without one, and `http://` needs it as well. Another may be there already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     Ok(worker.serve_on(listener).await?)
 }

@@ -3,9 +3,9 @@
 use std::io;
 
 use http::StatusCode;
+use pinned_domain::Chain;
 use url::Url;
 
-use crate::causes::Causes;
 use crate::upstream::FetchError;
 
 /// A command came to nothing. Each says what to do.
@@ -13,7 +13,7 @@ use crate::upstream::FetchError;
 #[non_exhaustive]
 pub enum CliError {
     /// Nobody answers there.
-    #[error("cannot reach {url}: {}; is a pinboard running there? --url or PINBOARD_URL names another", Causes(.source))]
+    #[error("cannot reach {url}: {}; is a pinboard running there? --url or PINBOARD_URL names another", Chain(.source))]
     Unreachable {
         /// The node.
         url: Url,

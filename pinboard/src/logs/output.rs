@@ -68,3 +68,46 @@ where
     };
     tracing_subscriber::registry().with(layer.with_filter(filter.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+    use pinned_domain::Chain;
+
+    use super::*;
+    use crate::scanner::MarkedError;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    // P1.5
+    #[test]
+    fn both_formats_show_the_causes_of_an_error() {
+        let refused = io::Error::other("connection refused");
+        let error = MarkedError(Box::new(refused));
+        let text = "the durable store cannot be read: connection refused";
+        for format in [LogFormat::Json, LogFormat::Human { ansi: false }] {
+            let written = Written::default();
+            let writer = written.clone();
+            let subscriber = subscriber(LogFilter::default(), format, move || writer.clone());
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::warn!(error = %Chain(&error), "no luck");
+            });
+            let line = String::from_utf8(written.0.lock().clone()).expect("text");
+            assert!(line.contains(text), "{line}");
+        }
+    }
+}

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use pinned_domain::Domain;
+use pinned_domain::{Chain, Domain};
 
 use super::background::Background;
 use super::figures::{Counted, OpenConnections};
 use super::registry_store::NodeStore;
-use crate::causes::Causes;
 use crate::events::Events;
 use crate::metrics::names;
 use crate::operators::{NodeState, Operators, OperatorsOptions, Readiness};
@@ -212,7 +211,7 @@ impl Parts {
                     if !std::mem::replace(&mut told, true) {
                         tracing::warn!(
                             store = self.store.describe(),
-                            error = %Causes(&error),
+                            error = %Chain(&error),
                             "the registry store does not answer; waiting for it"
                         );
                     }

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use pinned_domain::Domain;
+use pinned_domain::{Chain, Domain};
 use pinned_wire::attestation::Account;
 
 use super::Client;
@@ -23,7 +23,6 @@ use super::refusal::{Verdict, verdict};
 use super::replay::Replay;
 use super::target::Target;
 use super::tunnel::Tunnel;
-use crate::causes::Causes;
 use crate::passport::Passport;
 use crate::placement::{NotPlaced, Placed, Placement, WorkerRefusal};
 use crate::store::PlacementKey;
@@ -307,7 +306,7 @@ impl Proxy {
         tracing::debug!(
             target: "pinboard::proxy",
             namespace = &*placed.key.ns, instance_id = &*placed.key.id, session = %placed.worker.id,
-            error = %Causes(&error), may_have_reached = error.may_have_reached, "no answer from a worker",
+            error = %Chain(&error), may_have_reached = error.may_have_reached, "no answer from a worker",
         );
         let failure = Failure::from(error.kind);
         if failure != Failure::Unreachable {

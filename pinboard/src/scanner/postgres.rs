@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use pinned_domain::{Domain, TaskHandle};
+use pinned_domain::{Chain, Domain, TaskHandle};
 use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
@@ -14,7 +14,6 @@ use tokio_postgres::{Client, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{Cursor, Marked, MarkedError, MarkedPage, MarkedRows};
-use crate::causes::Causes;
 use crate::config::PostgresTarget;
 use crate::store::PlacementKey;
 
@@ -103,7 +102,7 @@ impl PostgresRows {
 fn ended(outcome: Result<(), tokio_postgres::Error>) {
     if let Err(error) = outcome {
         tracing::debug!(
-            error = %Causes(&error),
+            error = %Chain(&error),
             "the connection to the durable store ended"
         );
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, StatusCode};
+use pinned_domain::Chain;
 use pinned_wire::headers::{ATTESTATION, EPOCH, REFUSAL};
 use url::Url;
 
 use super::{Attempt, EpochFloor, Fleet, FleetAway, Holder};
-use crate::causes::Causes;
 use crate::placement::{NotPlaced, Placed, Placement, WorkerRefusal};
 use crate::store::{PlacementKey, RegistryStore};
 use crate::upstream::{Fetch, Fetched, Fetcher};
@@ -136,7 +136,7 @@ impl PlacedFleet {
             Ok(answer) => Said::read(&answer),
             Err(error) => {
                 tracing::debug!(
-                    key = %placed.key, session = %placed.worker.id, error = %Causes(&error),
+                    key = %placed.key, session = %placed.worker.id, error = %Chain(&error),
                     "a wake got no answer"
                 );
                 Said::Nothing

@@ -6,9 +6,9 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
+use pinned_domain::Chain;
 use pinned_wire::registry::Refusal;
 
-use crate::causes::Causes;
 use crate::store::StoreError;
 use crate::workers::NotRefreshed;
 
@@ -115,7 +115,7 @@ impl IntoResponse for RegistryError {
         if let Self::Store(error) = &self {
             // The caller is told that the store is the trouble; why is for the operator.
             tracing::warn!(
-                error = %Causes(error),
+                error = %Chain(error),
                 "a registry call failed"
             );
         }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use pinned_domain::Chain;
 use tokio::sync::Semaphore;
 
 use super::register::Refused;
 use super::survivors::Survivors;
 use super::{Registry, RegistryError};
-use crate::causes::Causes;
 use crate::passport::Resolve;
 
 /// How much of long registrations is worked on at once, in MiB of their bodies; read, they take several times as much.
@@ -68,6 +68,6 @@ pub(crate) fn task_failed(error: &pinned_domain::TaskError) -> RegistryError {
         // The runtime is going away, and this node with it.
         return RegistryError::Unavailable("this node is stopping".to_owned());
     }
-    tracing::error!(error = %Causes(error), "a call failed");
+    tracing::error!(error = %Chain(error), "a call failed");
     RegistryError::Internal
 }

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pinned_domain::Chain;
+
 use super::{Registry, entry};
-use crate::causes::Causes;
 use crate::store::{EventKind, StoreError};
 
 /// Whether this dev node has learned that workers outlived it.
@@ -25,7 +26,7 @@ impl Survivors {
             Ok(()) => {}
             // The next heartbeat of any of them tries again.
             Err(error) => tracing::warn!(
-                error = %Causes(&error),
+                error = %Chain(&error),
                 "the quarantine could not be made longer"
             ),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pinned_domain::Chain;
 use quick_cache::sync::Cache;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -12,7 +13,6 @@ use tokio::time::Instant;
 use super::directory::{Inner, NotRefreshed};
 use super::snapshot::Snapshot;
 use super::{Worker, WorkerChange};
-use crate::causes::Causes;
 use crate::store::{SessionChanges, SessionId, SessionView};
 
 /// How long a reading may take.
@@ -187,7 +187,7 @@ impl Inner {
                 Some(read_at)
             }
             Ok(Err(error)) => {
-                tracing::debug!(error = %Causes(&error), "cannot read the sessions");
+                tracing::debug!(error = %Chain(&error), "cannot read the sessions");
                 None
             }
             Err(_) => None,

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
-use pinned_domain::Domain;
+use pinned_domain::{Chain, Domain};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use super::directory::SHORTEST_PAUSE;
 use super::{WorkerChange, Workers};
-use crate::causes::Causes;
 use crate::events::Events;
 use crate::settings::Settings;
 use crate::store::{Event, EventKind, RegistryStore, StoreError};
@@ -81,7 +80,7 @@ impl Sweeper {
         loop {
             let next = self.domain.sleep(self.interval);
             if let Err(error) = self.round(&mut quarantined).await {
-                tracing::debug!(error = %Causes(&error), "a sweep broke off");
+                tracing::debug!(error = %Chain(&error), "a sweep broke off");
             }
             tokio::pin!(next);
             loop {

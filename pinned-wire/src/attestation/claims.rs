@@ -56,8 +56,13 @@ pub struct Claims {
 
 /// Claims as every edition mints them, and nothing beside them: read at one go, without a map in between.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct KnownClaims {
+#[serde(transparent)]
+pub(super) struct KnownClaims(#[serde(with = "Known")] pub(super) Claims);
+
+/// Their members; one that [`Claims`] has and this has not does not compile.
+#[derive(Deserialize)]
+#[serde(remote = "Claims", deny_unknown_fields)]
+struct Known {
     aud: String,
     iat: i64,
     exp: i64,
@@ -69,29 +74,6 @@ pub(super) struct KnownClaims {
     acct: Option<Account>,
     #[serde(default, deserialize_with = "present")]
     chain: Option<Vec<String>>,
-}
-
-impl From<KnownClaims> for Claims {
-    fn from(known: KnownClaims) -> Self {
-        let KnownClaims {
-            aud,
-            iat,
-            exp,
-            caller,
-            depth,
-            acct,
-            chain,
-        } = known;
-        Self {
-            aud,
-            iat,
-            exp,
-            caller,
-            depth,
-            acct,
-            chain,
-        }
-    }
 }
 
 /// Someone from outside the fleet, as a passport provider knows them.

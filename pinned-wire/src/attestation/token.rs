@@ -7,7 +7,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Deserialize as _;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
@@ -132,27 +131,26 @@ pub fn same_secret(expected: &str, given: &[u8]) -> bool {
 
 /// Whether an encoded header says the same as ours in other words: its members turned round, spaces, escapes.
 fn is_the_header(encoded: &str) -> bool {
-    let header: Option<Value> = decode(encoded);
-    header.is_some_and(|header| header == json!({"alg": "HS256", "typ": "pinboard+jwt"}))
+    let Ok(header) = URL_SAFE_NO_PAD.decode(encoded) else {
+        return false;
+    };
+    serde_json::from_slice::<Value>(&header)
+        .is_ok_and(|header| header == json!({"alg": "HS256", "typ": "pinboard+jwt"}))
 }
 
 /// The claims in a payload.
 fn read_claims(payload: &[u8]) -> Option<Claims> {
     // Serde would take an array for a struct.
     if payload.first() == Some(&b'{')
-        && let Ok(claims) = serde_json::from_slice::<KnownClaims>(payload)
+        && let Ok(KnownClaims(claims)) = serde_json::from_slice(payload)
     {
-        return Some(claims.into());
+        return Some(claims);
     }
     // Members that are not known are ignored, but what they say has to be JSON as well.
     let Value::Object(members) = serde_json::from_slice(payload).ok()? else {
         return None;
     };
     Claims::deserialize(Value::Object(members)).ok()
-}
-
-fn decode<T: DeserializeOwned>(segment: &str) -> Option<T> {
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(segment).ok()?).ok()
 }
 
 fn as_text(encoded: &[u8; SIGNATURE]) -> &str {

@@ -105,12 +105,9 @@ struct Base {
 
 impl Base {
     fn new(url: &str) -> Result<Self> {
-        // A port that is none would be dropped, and that of the scheme dialled.
-        if let Err(reason) = check_url(url) {
-            return Err(Error::config(format!("PINBOARD_URL is {url:?}: {reason}")));
-        }
-        let parts = url.parse::<Uri>().map(Uri::into_parts);
-        let parts = parts.map_err(|error| Error::config(format!("PINBOARD_URL: {error}")))?;
+        let parts = check_url(url)
+            .map_err(|reason| Error::config(format!("PINBOARD_URL is {url:?}: {reason}")))?
+            .into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
             return Err(Error::config("PINBOARD_URL is not an absolute URL"));
         };
@@ -151,6 +148,7 @@ pub(crate) struct HttpControlPlane {
 
 impl HttpControlPlane {
     pub(crate) fn new(client: HttpClient, url: &str, token: &Secret) -> Result<Self> {
+        let base = Base::new(url)?;
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", token.expose()))
             .map_err(|_| {
                 Error::config("PINBOARD_TOKEN has characters that a header cannot carry")
@@ -162,7 +160,7 @@ impl HttpControlPlane {
         ]);
         Ok(Self {
             client,
-            base: Base::new(url)?,
+            base,
             headers,
         })
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Uri;
 use pinned_wire::registry::{Secret, Takeover};
 
 use super::headroom;
@@ -58,9 +59,6 @@ impl FleetSettings {
     /// The way to the control plane, over `client`.
     pub(crate) fn connect(&self, client: HttpClient) -> Result<Arc<dyn ControlPlane>> {
         let url = self.url.as_deref().unwrap_or_default();
-        if let Err(reason) = check_url(url) {
-            return Err(Error::config(format!("PINBOARD_URL is {url:?}: {reason}")));
-        }
         let token = self.token.as_ref().ok_or_else(|| {
             Error::config("PINBOARD_URL is set without PINBOARD_TOKEN, the token that pinboard knows this worker by")
         })?;
@@ -121,11 +119,11 @@ impl FleetSettings {
     }
 }
 
-/// What a URL of either side must be.
-pub(crate) fn check_url(url: &str) -> std::result::Result<(), String> {
+/// A URL of either side, if it is what that must be.
+pub(crate) fn check_url(url: &str) -> std::result::Result<Uri, String> {
     const EXPECTED: &str =
         "an absolute URL is expected, such as http://10.0.0.7:8000, without query or user";
-    let parsed: http::Uri = url.parse().map_err(|_| EXPECTED.to_owned())?;
+    let parsed: Uri = url.parse().map_err(|_| EXPECTED.to_owned())?;
     let scheme = matches!(parsed.scheme_str(), Some("http" | "https"));
     let authority = parsed.authority().is_some_and(|authority| {
         let host = authority.host();
@@ -136,7 +134,7 @@ pub(crate) fn check_url(url: &str) -> std::result::Result<(), String> {
             && port.is_some_and(|port| matches!(port, "" | ":") || authority.port().is_some())
     });
     if scheme && authority && parsed.query().is_none() {
-        Ok(())
+        Ok(parsed)
     } else {
         Err(EXPECTED.to_owned())
     }
@@ -163,7 +161,7 @@ mod tests {
             "https://[::1]:65535/b",
             "http://a:",
         ] {
-            assert_eq!(check_url(url), Ok(()), "{url}");
+            assert!(check_url(url).is_ok(), "{url}");
         }
         for url in [
             "a:1",

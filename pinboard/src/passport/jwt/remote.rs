@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::{Mutex, RwLock};
-use pinned_domain::{Domain, until};
+use pinned_domain::{Chain, Domain, until};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use url::Url;
 
 use super::key_set::{InvalidKeySet, KeySet};
-use crate::causes::Causes;
 use crate::passport::document;
 use crate::passport::due::Due;
 use crate::upstream::{Fetch, FetchError, Fetcher};
@@ -180,7 +179,7 @@ impl Running {
         if let Err(error) = fetch.await {
             tracing::warn!(
                 provider = %shared.provider,
-                error = %Causes(&error),
+                error = %Chain(&error),
                 "cannot fetch the keys of an issuer; those that are known stay"
             );
         }

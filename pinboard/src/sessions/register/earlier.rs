@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::causes::Causes;
+use pinned_domain::Chain;
+
 use crate::sessions::bodies::Register;
 use crate::sessions::{RegistryError, Sessions, of_session};
 use crate::store::{EndMode, EventKind, SessionId};
@@ -94,7 +95,7 @@ impl Sessions {
                 }
             }
             Err(error) => tracing::warn!(
-                error = %Causes(&error),
+                error = %Chain(&error),
                 session_id = %session,
                 "the earlier session of a worker could not be ended"
             ),

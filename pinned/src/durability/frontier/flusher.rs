@@ -48,22 +48,23 @@ impl Flusher {
             let shared = &self.shared;
             let lingers = self.at == Stage::Working;
             let unit = shared.log.lock().next(shared.batches, lingers);
-            let effects = match unit {
-                None if lingers => {
-                    self.at = Stage::Lingering;
-                    tokio::task::yield_now().await;
-                    continue;
+            let Some(unit) = unit else {
+                if !lingers {
+                    return Ok(());
                 }
-                None => return Ok(()),
-                Some(Unit::Rows(run)) => {
+                self.at = Stage::Lingering;
+                tokio::task::yield_now().await;
+                continue;
+            };
+            self.at = Stage::Working;
+            let effects = match unit {
+                Unit::Rows(run) => {
                     let (ops, effects) = run.into_ops();
-                    self.at = Stage::Working;
                     let outcome = uncaught(self.write(ops)).await;
                     outcome.map_err(StoreError::Failed)??;
                     effects
                 }
-                Some(Unit::Effect(effect)) => {
-                    self.at = Stage::Working;
+                Unit::Effect(effect) => {
                     let outcome = uncaught(effect).await;
                     outcome
                         .and_then(|ended| ended)

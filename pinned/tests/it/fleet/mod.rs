@@ -1,6 +1,7 @@
 //! The worker in a fleet (`spec/worker-wire.md`), against a scripted control plane on a paused clock.
 
 mod across;
+mod answers;
 mod calls;
 mod clocks;
 mod echo;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use http::StatusCode;
 use pinned::PinnedWorker;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio_tungstenite::WebSocketStream;
 
 use crate::scene::{Scene, quick, seconds};
@@ -22,6 +22,10 @@ const SERVES_WITH_DRAIN_MILLIS: &str = "PINNED_TEST_SERVES_WITH_DRAIN_MILLIS";
 
 /// Set besides where the program brings a server of its own.
 const SERVES_ITSELF: &str = "PINNED_TEST_SERVES_ITSELF";
+
+/// Set besides where what is not set by hand comes from the environment.
+#[cfg(feature = "fleet")]
+const READS_ENVIRONMENT: &str = "PINNED_TEST_READS_ENVIRONMENT";
 
 /// The test that [`Server::start`] runs once more in the process that serves.
 const SERVES: &str = "worker::process::it_says_what_it_serves_and_answers_probes";
@@ -40,6 +44,11 @@ async fn serves() -> bool {
         .worker(quick())
         .bind(([127, 0, 0, 1], 0))
         .drain_deadline(Duration::from_millis(drain));
+    #[cfg(feature = "fleet")]
+    let builder = match std::env::var_os(READS_ENVIRONMENT) {
+        Some(_) => builder.environment(),
+        None => builder,
+    };
     let worker = builder.build().expect("a valid worker");
     if std::env::var_os(SERVES_ITSELF).is_some() {
         serve_itself(worker).await;
@@ -67,8 +76,9 @@ async fn serve_itself(worker: PinnedWorker) {
 struct Server {
     child: Child,
     address: SocketAddr,
-    /// What it said when it started.
-    banner: String,
+    errors: Lines<BufReader<ChildStderr>>,
+    /// What it has said on its standard error, as far as it was read.
+    said: String,
 }
 
 impl Server {
@@ -87,25 +97,27 @@ impl Server {
             .kill_on_drop(true)
             .spawn()
             .expect("it starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let mut banner = String::new();
-        let mut address = None;
-        // The block ends with the last route of the last namespace.
-        while !banner.contains("/work") {
-            let line = within(lines.next_line())
-                .await
-                .expect("readable")
-                .expect("a banner");
-            if let Some((_, at)) = line.split_once("http://") {
-                address = Some(at.parse().expect("an address"));
-            }
-            banner.push_str(&line);
-            banner.push('\n');
-        }
-        Self {
+        let errors = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let mut server = Self {
             child,
-            address: address.expect("an address in the banner"),
-            banner,
+            address: ([0, 0, 0, 0], 0).into(),
+            errors,
+            said: String::new(),
+        };
+        // The block ends with the last route of the last namespace.
+        server.says("/work").await;
+        let (_, place) = server.said.split_once("serving on http://").expect("where");
+        let address = place.lines().next().expect("a line").parse();
+        server.address = address.expect("an address");
+        server
+    }
+
+    /// Waits until it has said `what`.
+    async fn says(&mut self, what: &str) {
+        while !self.said.contains(what) {
+            let line = within(self.errors.next_line()).await.expect("readable");
+            self.said.push_str(&line.expect("more than it said"));
+            self.said.push('\n');
         }
     }
 
@@ -225,7 +237,7 @@ async fn it_says_what_it_serves_and_answers_probes() {
     }
     // W1.6, W13.2
     let mut server = Server::start(seconds(30)).await;
-    let banner = &server.banner;
+    let banner = &server.said;
     for said in [
         "pinned ",
         "DEV MODE",
@@ -305,6 +317,37 @@ async fn a_program_with_a_server_of_its_own_drains_and_ends_by_itself() {
             r#"{"detail":"instance aborted"}"#
         )
     );
+    assert_eq!(server.ended().await.code(), Some(0));
+}
+
+#[cfg(feature = "fleet")]
+#[tokio::test]
+async fn a_worker_that_does_not_get_into_its_fleet_says_so_without_a_log() {
+    // W3.10, as README promises it. The port is taken, and nobody listens there.
+    let nobody = tokio::net::TcpSocket::new_v4().expect("a socket");
+    nobody
+        .bind(([127, 0, 0, 1], 0).into())
+        .expect("a free port");
+    let pinboard = format!("http://{}", nobody.local_addr().expect("bound"));
+    let mut server = Server::start_with(seconds(30), |command| {
+        command
+            .env(READS_ENVIRONMENT, "1")
+            .env("PINBOARD_URL", pinboard)
+            .env("PINBOARD_TOKEN", "letmein")
+            .env("ADVERTISE_URL", "http://127.0.0.1:8001")
+            .env_remove("PINNED_STORE");
+    })
+    .await;
+    server
+        .says("pinned: not registered with the control plane, which is tried again: it cannot be reached: ")
+        .await;
+    assert!(!server.said.contains("letmein"), "{}", server.said);
+    let (status, body) = server.send("GET", "/readyz").await;
+    assert_eq!(
+        (status.as_u16(), &*body),
+        (503, r#"{"detail":"not registered"}"#)
+    );
+    server.signal("-TERM").await;
     assert_eq!(server.ended().await.code(), Some(0));
 }
 

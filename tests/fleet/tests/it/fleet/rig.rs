@@ -84,8 +84,6 @@ impl Member {
 impl Rig {
     /// Starts all of it, and waits until the workers are registered and ids can be placed.
     pub(super) async fn start(size: Size) -> Self {
-        // Everything is plain HTTP here; the client of these tests wants to be told all the same. Another test may have.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let redis = RedisServer::start().await;
         let postgres = PostgresServer::start().await;
         let dsn = postgres.create_database().await;
