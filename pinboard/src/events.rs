@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pinned_domain::{Chain, Domain};
+use pinned_domain::{Domain, ErrorChain};
 use tokio::sync::Notify;
 
 use crate::store::{Event, RegistryStore, StoreError};
@@ -89,7 +89,7 @@ impl Events {
             // Enough for a batch ends the wait early; otherwise what there is goes.
             let _ = domain.timeout(LINGER, self.until(BATCH)).await;
             if let Err(error) = self.flush(store).await {
-                tracing::warn!(error = %Chain(&error), "events wait for the registry store");
+                tracing::warn!(error = %ErrorChain(&error), "events wait for the registry store");
                 domain.sleep(PAUSE).await;
             }
         }

@@ -4,6 +4,8 @@
 //! the [`Domain`] it was given. In production that is [`Domain::real`]; a simulation hands in its own
 //! [`DomainBackend`] and every rule of hosting, leases and trays then runs unchanged under its clock and its seed.
 //!
+//! [`ErrorChain`] is how either of them writes an error to its log.
+//!
 //! ```
 //! use std::time::Duration;
 //! use pinned_domain::Domain;
@@ -17,16 +19,16 @@
 //! ```
 
 mod backend;
-mod chain;
 mod clock;
+mod error_chain;
 mod event;
 mod handle;
 mod rng;
 mod task;
 
 pub use backend::{DomainBackend, SpawnedTask};
-pub use chain::Chain;
 pub use clock::{Elapsed, FAR_FUTURE, saturating_add};
+pub use error_chain::ErrorChain;
 pub use event::{Event, until};
 pub use handle::Domain;
 pub use rng::{EmptyLabel, Rng, RngStreams};

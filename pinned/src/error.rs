@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub(crate) use pinned_domain::Chain;
+pub(crate) use pinned_domain::ErrorChain;
 
 /// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -46,7 +46,7 @@ pub enum Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Chain(self), f)
+        fmt::Display::fmt(&ErrorChain(self), f)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use http::StatusCode;
-use pinned_domain::Chain;
+use pinned_domain::ErrorChain;
 use url::Url;
 
 use crate::upstream::FetchError;
@@ -13,7 +13,7 @@ use crate::upstream::FetchError;
 #[non_exhaustive]
 pub enum CliError {
     /// Nobody answers there.
-    #[error("cannot reach {url}: {}; is a pinboard running there? --url or PINBOARD_URL names another", Chain(.source))]
+    #[error("cannot reach {url}: {}; is a pinboard running there? --url or PINBOARD_URL names another", ErrorChain(.source))]
     Unreachable {
         /// The node.
         url: Url,

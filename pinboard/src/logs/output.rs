@@ -74,7 +74,7 @@ mod tests {
     use std::sync::Arc;
 
     use parking_lot::Mutex;
-    use pinned_domain::Chain;
+    use pinned_domain::ErrorChain;
 
     use super::*;
     use crate::scanner::MarkedError;
@@ -104,7 +104,7 @@ mod tests {
             let writer = written.clone();
             let subscriber = subscriber(LogFilter::default(), format, move || writer.clone());
             tracing::subscriber::with_default(subscriber, || {
-                tracing::warn!(error = %Chain(&error), "no luck");
+                tracing::warn!(error = %ErrorChain(&error), "no luck");
             });
             let line = String::from_utf8(written.0.lock().clone()).expect("text");
             assert!(line.contains(text), "{line}");

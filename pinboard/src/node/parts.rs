@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use pinned_domain::{Chain, Domain};
+use pinned_domain::{Domain, ErrorChain};
 
 use super::background::Background;
 use super::figures::{Counted, OpenConnections};
@@ -211,7 +211,7 @@ impl Parts {
                     if !std::mem::replace(&mut told, true) {
                         tracing::warn!(
                             store = self.store.describe(),
-                            error = %Chain(&error),
+                            error = %ErrorChain(&error),
                             "the registry store does not answer; waiting for it"
                         );
                     }

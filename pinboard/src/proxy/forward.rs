@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use pinned_domain::{Chain, Domain};
+use pinned_domain::{Domain, ErrorChain};
 use pinned_wire::attestation::Account;
 
 use super::Client;
@@ -306,7 +306,7 @@ impl Proxy {
         tracing::debug!(
             target: "pinboard::proxy",
             namespace = &*placed.key.ns, instance_id = &*placed.key.id, session = %placed.worker.id,
-            error = %Chain(&error), may_have_reached = error.may_have_reached, "no answer from a worker",
+            error = %ErrorChain(&error), may_have_reached = error.may_have_reached, "no answer from a worker",
         );
         let failure = Failure::from(error.kind);
         if failure != Failure::Unreachable {

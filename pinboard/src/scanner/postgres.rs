@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use pinned_domain::{Chain, Domain, TaskHandle};
+use pinned_domain::{Domain, ErrorChain, TaskHandle};
 use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
@@ -102,7 +102,7 @@ impl PostgresRows {
 fn ended(outcome: Result<(), tokio_postgres::Error>) {
     if let Err(error) = outcome {
         tracing::debug!(
-            error = %Chain(&error),
+            error = %ErrorChain(&error),
             "the connection to the durable store ended"
         );
     }

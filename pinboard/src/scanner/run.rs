@@ -9,7 +9,7 @@ use futures_util::future::{Either, select};
 use futures_util::pin_mut;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use parking_lot::Mutex;
-use pinned_domain::{Chain, Domain, Rng};
+use pinned_domain::{Domain, ErrorChain, Rng};
 use pinned_wire::ids::{invalid_id_reason, invalid_namespace_reason};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -176,7 +176,7 @@ impl Scanner {
                 Err(error) => {
                     if !std::mem::replace(&mut failing, true) {
                         tracing::warn!(
-                            error = %Chain(&error),
+                            error = %ErrorChain(&error),
                             "cannot look for durable work; trying again and again"
                         );
                     }

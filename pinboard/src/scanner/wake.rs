@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, StatusCode};
-use pinned_domain::Chain;
+use pinned_domain::ErrorChain;
 use pinned_wire::headers::{ATTESTATION, EPOCH, REFUSAL};
 use url::Url;
 
@@ -136,7 +136,7 @@ impl PlacedFleet {
             Ok(answer) => Said::read(&answer),
             Err(error) => {
                 tracing::debug!(
-                    key = %placed.key, session = %placed.worker.id, error = %Chain(&error),
+                    key = %placed.key, session = %placed.worker.id, error = %ErrorChain(&error),
                     "a wake got no answer"
                 );
                 Said::Nothing

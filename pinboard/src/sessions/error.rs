@@ -6,7 +6,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use pinned_domain::Chain;
+use pinned_domain::ErrorChain;
 use pinned_wire::registry::Refusal;
 
 use crate::store::StoreError;
@@ -115,7 +115,7 @@ impl IntoResponse for RegistryError {
         if let Self::Store(error) = &self {
             // The caller is told that the store is the trouble; why is for the operator.
             tracing::warn!(
-                error = %Chain(error),
+                error = %ErrorChain(error),
                 "a registry call failed"
             );
         }

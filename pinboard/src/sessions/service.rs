@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinned_domain::Chain;
+use pinned_domain::ErrorChain;
 use tokio::sync::Semaphore;
 
 use super::register::Refused;
@@ -68,6 +68,6 @@ pub(crate) fn task_failed(error: &pinned_domain::TaskError) -> RegistryError {
         // The runtime is going away, and this node with it.
         return RegistryError::Unavailable("this node is stopping".to_owned());
     }
-    tracing::error!(error = %Chain(error), "a call failed");
+    tracing::error!(error = %ErrorChain(error), "a call failed");
     RegistryError::Internal
 }

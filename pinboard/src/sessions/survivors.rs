@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pinned_domain::Chain;
+use pinned_domain::ErrorChain;
 
 use super::{Registry, entry};
 use crate::store::{EventKind, StoreError};
@@ -26,7 +26,7 @@ impl Survivors {
             Ok(()) => {}
             // The next heartbeat of any of them tries again.
             Err(error) => tracing::warn!(
-                error = %Chain(&error),
+                error = %ErrorChain(&error),
                 "the quarantine could not be made longer"
             ),
         }

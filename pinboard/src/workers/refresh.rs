@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pinned_domain::Chain;
+use pinned_domain::ErrorChain;
 use quick_cache::sync::Cache;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -187,7 +187,7 @@ impl Inner {
                 Some(read_at)
             }
             Ok(Err(error)) => {
-                tracing::debug!(error = %Chain(&error), "cannot read the sessions");
+                tracing::debug!(error = %ErrorChain(&error), "cannot read the sessions");
                 None
             }
             Err(_) => None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
-use pinned_domain::{Chain, Domain};
+use pinned_domain::{Domain, ErrorChain};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
@@ -80,7 +80,7 @@ impl Sweeper {
         loop {
             let next = self.domain.sleep(self.interval);
             if let Err(error) = self.round(&mut quarantined).await {
-                tracing::debug!(error = %Chain(&error), "a sweep broke off");
+                tracing::debug!(error = %ErrorChain(&error), "a sweep broke off");
             }
             tokio::pin!(next);
             loop {

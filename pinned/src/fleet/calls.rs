@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::metrics::control_failed;
 use super::transport::{ControlAnswer, ControlPlane};
 use crate::domain::Domain;
-use crate::error::{BoxError, Chain};
+use crate::error::{BoxError, ErrorChain};
 
 /// How long one call may take (W2.3).
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ impl Calls {
             let failure = match self.once(path, body).await {
                 Ok(answer) if answer.status == StatusCode::OK => return Ok(()),
                 Ok(answer) => describe(&answer),
-                Err(error) => Chain(&*error).to_string(),
+                Err(error) => ErrorChain(&*error).to_string(),
             };
             let Some(pause) = pauses.next() else {
                 control_failed(operation, "exhausted");

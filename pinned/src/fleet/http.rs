@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pinned_wire::registry::Secret;
 
-use super::settings::check_url;
+use super::settings::{check_url, shown};
 use super::transport::{ControlAnswer, ControlPlane, DataPlane};
 use crate::error::{BoxError, Error, Result};
 
@@ -106,7 +106,7 @@ struct Base {
 impl Base {
     fn new(url: &str) -> Result<Self> {
         let parts = check_url(url)
-            .map_err(|reason| Error::config(format!("PINBOARD_URL is {url:?}: {reason}")))?
+            .map_err(|reason| Error::config(format!("PINBOARD_URL is {:?}: {reason}", shown(url))))?
             .into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
             return Err(Error::config("PINBOARD_URL is not an absolute URL"));

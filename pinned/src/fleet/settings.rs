@@ -1,5 +1,6 @@
 //! How a worker is told of its fleet (W1.1, W1.2).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +75,8 @@ impl FleetSettings {
         })?;
         if let Err(reason) = check_url(&advertise_url) {
             return Err(Error::config(format!(
-                "ADVERTISE_URL is {advertise_url:?}: {reason}"
+                "ADVERTISE_URL is {:?}: {reason}",
+                shown(&advertise_url)
             )));
         }
         if self.heartbeat_interval.is_zero() {
@@ -140,11 +142,23 @@ pub(crate) fn check_url(url: &str) -> std::result::Result<Uri, String> {
     }
 }
 
+/// `url` as it may be shown: with whatever it names a user and a password by left out.
+pub(crate) fn shown(url: &str) -> Cow<'_, str> {
+    let Some(at) = url.rfind('@') else {
+        return url.into();
+    };
+    let (before, rest) = url.split_at(at);
+    let scheme = before
+        .find("//")
+        .map_or("", |slashes| &before[..slashes + 2]);
+    format!("{scheme}***{rest}").into()
+}
+
 impl fmt::Debug for FleetSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FleetSettings")
-            .field("url", &self.url)
-            .field("advertise_url", &self.advertise_url)
+            .field("url", &self.url.as_deref().map(shown))
+            .field("advertise_url", &self.advertise_url.as_deref().map(shown))
             .finish_non_exhaustive()
     }
 }
@@ -175,5 +189,25 @@ mod tests {
         ] {
             assert!(check_url(url).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_not_shown() {
+        for (url, expected) in [
+            ("http://a:1/b", "http://a:1/b"),
+            ("http://eve:s3cret@a:1/b", "http://***@a:1/b"),
+            ("eve:s3cret@a//b", "***@a//b"),
+            ("http://e@e:s3cret@a", "http://***@a"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
+        let settings = FleetSettings {
+            url: Some("http://eve:s3cret@a".to_owned()),
+            advertise_url: Some("http://eve:s3cret@b".to_owned()),
+            ..FleetSettings::default()
+        };
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        let refused = settings.membership(None).map(|_| ()).expect_err("a user");
+        assert!(!refused.to_string().contains("s3cret"), "{refused}");
     }
 }

@@ -15,7 +15,7 @@ use super::owner::Cut;
 use super::reserved;
 use super::retire::{How, Retirement};
 use crate::domain::until;
-use crate::error::{BoxError, Chain, causes};
+use crate::error::{BoxError, ErrorChain, causes};
 use crate::lease::EvictionRequested;
 
 /// What the pump does next; decided within one segment.
@@ -349,7 +349,7 @@ impl<W: Tray> Core<W> {
         tracing::error!(
             target: "pinned::tray",
             tray = %self.key,
-            error = %Chain(&**error),
+            error = %ErrorChain(&**error),
             "{text}"
         );
         if let Some(owner) = self.owner.upgrade() {

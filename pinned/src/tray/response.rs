@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 
 use super::error::TrayError;
-use crate::error::Chain;
+use crate::error::ErrorChain;
 
 /// `{"detail": ..}`: 422 for an admission that was refused and an id that cannot be one, 404 and 409 for a tray that
 /// is not there or not in that state, 503 for what is worth trying again, and 500, with a line in the log, for the rest.
@@ -20,7 +20,7 @@ impl IntoResponse for TrayError {
             Self::NotParked(_) | Self::Deleted(_) => StatusCode::CONFLICT,
             Self::Closed(_) | Self::Closing => StatusCode::SERVICE_UNAVAILABLE,
             _ => {
-                tracing::error!(target: "pinned::tray", error = %Chain(&self), "a tray failed a request");
+                tracing::error!(target: "pinned::tray", error = %ErrorChain(&self), "a tray failed a request");
                 return detail(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
             }
         };

@@ -121,7 +121,7 @@ impl<W: Tray> Core<W> {
             tracing::debug!(
                 target: "pinned::tray",
                 tray = %self.key,
-                error = %crate::error::Chain(&error),
+                error = %crate::error::ErrorChain(&error),
                 "a tray retired without its last write being confirmed"
             );
         }

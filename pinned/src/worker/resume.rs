@@ -10,7 +10,7 @@ use futures_util::{FutureExt, StreamExt};
 use super::PinnedWorker;
 use crate::api::refusal::{Refusal, Unavailable};
 use crate::durability::{InstanceKey, StateStore};
-use crate::error::Chain;
+use crate::error::ErrorChain;
 
 /// How many instances are brought back at one time.
 const AT_ONCE: usize = 64;
@@ -42,7 +42,7 @@ async fn look(worker: &PinnedWorker, store: &Arc<dyn StateStore>, unknown: &mut 
             Err(error) => {
                 tracing::error!(
                     target: "pinned::worker",
-                    error = %Chain(&error),
+                    error = %ErrorChain(&error),
                     "the state store cannot be searched for instances with work"
                 );
                 return;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::{Mutex, RwLock};
-use pinned_domain::{Chain, Domain, until};
+use pinned_domain::{Domain, ErrorChain, until};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use url::Url;
@@ -179,7 +179,7 @@ impl Running {
         if let Err(error) = fetch.await {
             tracing::warn!(
                 provider = %shared.provider,
-                error = %Chain(&error),
+                error = %ErrorChain(&error),
                 "cannot fetch the keys of an issuer; those that are known stay"
             );
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pinned_domain::Chain;
+use pinned_domain::ErrorChain;
 
 use crate::sessions::bodies::Register;
 use crate::sessions::{RegistryError, Sessions, of_session};
@@ -95,7 +95,7 @@ impl Sessions {
                 }
             }
             Err(error) => tracing::warn!(
-                error = %Chain(&error),
+                error = %ErrorChain(&error),
                 session_id = %session,
                 "the earlier session of a worker could not be ended"
             ),

@@ -237,7 +237,7 @@ impl Shared {
                 target: "pinned::durability",
                 instance_id = &*self.instance.id,
                 namespace = &*self.instance.namespace,
-                error = %crate::error::Chain(&error),
+                error = %crate::error::ErrorChain(&error),
                 "durable effects can no longer be confirmed; the instance is aborted"
             );
         }

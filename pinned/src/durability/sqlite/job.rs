@@ -2,19 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::oneshot::{self, Receiver};
-use tokio::task;
 
-use super::clock;
 use super::schema::Checked;
 use super::tables::Tables;
+use super::watch::watch;
 use crate::durability::StoreError;
-
-/// How long one that waits alone looks for its answer itself, before it sleeps until it is woken: as long as a
-/// transaction takes on a disk that flushes at once. To be woken from an idle core takes a quarter of that.
-const WATCH: Duration = Duration::from_micros(150);
 
 /// One operation, in a transaction with others.
 pub(super) trait Job: Send {
@@ -62,24 +56,15 @@ where
 }
 
 impl<T, F> Answer<T, F> {
-    /// Waits for it. One that waits `alone` watches for it at first, between the other tasks of its runtime.
-    pub(super) async fn wait(self, alone: bool) -> Result<T, StoreError> {
-        let Self(mut answered) = self;
-        if alone {
-            watch(&mut answered).await;
+    /// Waits for it. One that is `due` soon is watched for at first, between the other tasks of the runtime.
+    pub(super) async fn wait(self, due: bool) -> Result<T, StoreError> {
+        if due {
+            watch(&self.0).await;
         }
-        match answered.await {
+        match self.0.await {
             Ok((answer, _run)) => answer,
             Err(_) => Err(StoreError::failed("the store was closed")),
         }
-    }
-}
-
-/// Until `answered` is there, or long enough. It is not polled: the thread would have another core woken for the waker.
-async fn watch<T>(answered: &mut Receiver<T>) {
-    let start = clock::now();
-    while answered.is_empty() && clock::now() - start < WATCH {
-        task::yield_now().await;
     }
 }
 
@@ -140,5 +125,29 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_is_watched_for_and_never_comes_is_an_error() {
+        let (job, answer) = job(0, |_| Ok(Ok(())));
+        drop(job);
+        assert!(answer.wait(true).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn who_stops_watching_is_not_waited_for() {
+        let (job, answer) = job(0, |_| Ok(Ok(())));
+        let mut watching = answer.wait(true).boxed();
+        assert!((&mut watching).now_or_never().is_none());
+        assert!(!job.is_abandoned());
+        drop(watching);
+        assert!(job.is_abandoned());
     }
 }

@@ -5,7 +5,6 @@
 //! (`queue`, `job`). `tables` and `row_writer` are what an operation does, `epochs` what it need not read again. `file` and
 //! `schema` are where it does it, `place` tells whether the file is still there, and `lock` keeps other processes out.
 
-mod clock;
 mod epochs;
 mod file;
 mod job;
@@ -19,6 +18,7 @@ mod store;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod writer;
 
 pub use options::SqliteOptions;

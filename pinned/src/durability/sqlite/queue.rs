@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::clock;
 use super::job::Job;
+use super::watch::{self, WATCH};
 
 /// How long the thread sleeps, once for each flush, until those whom it has just answered are back. Without it, the first
 /// to come back would be flushed alone, with the others waiting behind: half of all flushes would carry one operation.
@@ -21,7 +21,7 @@ const YIELDS: usize = 100;
 /// that, and the others come while the first are done.
 const YIELDS_FOR_MANY: usize = 500;
 
-/// How long those who are back already wait for the others, for each flush: where others want the core, each time that it
+/// How long that may take, before anybody is there, and again with some there: where others want the core, each time that it
 /// is given away may take as long as they like.
 const LONGEST: Duration = Duration::from_millis(1);
 
@@ -29,27 +29,22 @@ const LONGEST: Duration = Duration::from_millis(1);
 pub(super) struct Patience {
     yields: usize,
     lingers: bool,
-    /// More than one are expected.
-    shared: bool,
-    /// Since when the first of them waits.
-    since: Option<Instant>,
+    /// Since when it looks out for the first, or for those who are missing.
+    since: Instant,
+    /// Who comes first, and alone, is answered soon.
+    soon: bool,
 }
 
 impl Patience {
-    /// So long as `expected` of them are worth.
-    pub(super) fn with(expected: usize) -> Self {
+    /// So long as `expected` of them are worth, where the last flush took `took`.
+    pub(super) fn with(expected: usize, took: Duration) -> Self {
         let shared = expected > 1;
         Self {
             yields: if shared { YIELDS_FOR_MANY } else { YIELDS },
             lingers: true,
-            shared,
-            since: None,
+            since: watch::now(),
+            soon: !shared && took < WATCH,
         }
-    }
-
-    fn is_over(&self) -> bool {
-        self.since
-            .is_some_and(|since| clock::now() - since >= LONGEST)
     }
 }
 
@@ -65,8 +60,8 @@ pub(super) struct Queue {
     filled: Condvar,
     /// How many wait, for the thread to look at without the lock.
     waiting: AtomicUsize,
-    /// Whoever comes now is not the only one: the thread is at work, or has just answered several.
-    busy: AtomicBool,
+    /// Who comes first is answered soon: the thread has nothing to do, the disk is quick, and nobody else is expected.
+    soon: AtomicBool,
 }
 
 #[derive(Default)]
@@ -78,14 +73,14 @@ struct State {
 }
 
 impl Queue {
-    /// Puts `job` in the queue, and says whether it is alone with the thread, as far as one can tell. A queue that is closed
-    /// drops it, and with it the promise of an answer.
+    /// Puts `job` in the queue, and says whether it is worth watching for its answer, as far as one can tell. A queue that is
+    /// closed drops it, and with it the promise of an answer.
     pub(super) fn push(&self, job: Box<dyn Job>) -> bool {
         let mut state = self.state.lock();
         if state.closed {
             return false;
         }
-        let alone = state.waiting.is_empty() && !self.busy.load(Ordering::Relaxed);
+        let soon = state.waiting.is_empty() && self.soon.load(Ordering::Relaxed);
         state.waiting.push(job);
         self.waiting.store(state.waiting.len(), Ordering::Relaxed);
         let wake = state.wake_at != 0 && state.waiting.len() >= state.wake_at;
@@ -96,22 +91,22 @@ impl Queue {
         if wake {
             self.filled.notify_one();
         }
-        alone
+        soon
     }
 
     /// Takes all that wait into `taken`, which is empty, and waits for the first. Nothing is taken once the queue is closed
     /// and empty.
     pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>, patience: &mut Patience) {
-        self.busy.store(patience.shared, Ordering::Relaxed);
+        self.soon.store(patience.soon, Ordering::Relaxed);
         self.look_out(patience);
         let mut state = self.state.lock();
         while state.waiting.is_empty() && !state.closed {
             state.wake_at = 1;
             self.filled.wait(&mut state);
         }
-        self.busy.store(true, Ordering::Relaxed);
+        self.soon.store(false, Ordering::Relaxed);
         self.hand_over(state, taken);
-        patience.since = patience.shared.then(clock::now);
+        patience.since = watch::now();
     }
 
     /// Takes what waits into `taken`, which is empty, and waits a little for some of `missing` that are expected. Nothing is
@@ -138,7 +133,7 @@ impl Queue {
         while patience.yields > 0 && self.waiting.load(Ordering::Relaxed) == 0 {
             patience.yields -= 1;
             thread::yield_now();
-            if patience.is_over() {
+            if watch::now() - patience.since >= LONGEST {
                 patience.yields = 0;
                 patience.lingers = false;
             }
@@ -154,6 +149,8 @@ impl Queue {
     /// Takes no more from callers. What waits is still done.
     pub(super) fn close(&self) {
         self.state.lock().closed = true;
+        // Whoever looks out without the lock sees it there.
+        self.waiting.store(usize::MAX, Ordering::Relaxed);
         self.filled.notify_one();
     }
 
@@ -176,20 +173,39 @@ mod tests {
         queue.push(job(0, |_| Ok(Ok(()))).0)
     }
 
-    fn take(queue: &Queue, expected: usize) -> usize {
+    fn take(queue: &Queue, expected: usize, took: Duration) -> usize {
         let mut taken = vec![];
-        queue.take(&mut taken, &mut Patience::with(expected));
+        queue.take(&mut taken, &mut Patience::with(expected, took));
         taken.len()
     }
 
-    #[test]
-    fn one_is_alone_whom_the_thread_does_not_make_wait_for_others() {
+    /// Whether one that comes while the thread sleeps is answered soon, after a flush for `expected` that took `took`.
+    fn is_due(expected: usize, took: Duration) -> bool {
         let queue = Queue::default();
-        assert!(push(&queue));
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| take(&queue, expected, took));
+            while queue.state.lock().wake_at == 0 {
+                thread::yield_now();
+            }
+            let due = push(&queue);
+            assert_eq!(sleeper.join().expect("the thread"), 1);
+            due
+        })
+    }
+
+    #[test]
+    fn one_is_due_soon_that_has_the_thread_and_a_quick_disk_to_itself() {
+        assert!(is_due(1, Duration::ZERO));
+        assert!(!is_due(2, Duration::ZERO), "others are expected");
+        assert!(!is_due(1, WATCH), "the disk is slow");
+    }
+
+    #[test]
+    fn none_is_due_soon_behind_another() {
+        let queue = Queue::default();
+        push(&queue);
         assert!(!push(&queue), "another waits");
-        assert_eq!(take(&queue, 1), 2);
-        assert!(!push(&queue), "the thread is at work");
-        assert_eq!(take(&queue, 2), 1);
+        assert_eq!(take(&queue, 1, Duration::ZERO), 2);
         assert!(!push(&queue), "the thread is at work");
     }
 
@@ -198,6 +214,6 @@ mod tests {
         let queue = Queue::default();
         queue.close();
         assert!(!push(&queue));
-        assert_eq!(take(&queue, 1), 0);
+        assert_eq!(take(&queue, 1, Duration::ZERO), 0);
     }
 }

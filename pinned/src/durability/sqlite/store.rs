@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 
 use futures_util::FutureExt;
 use futures_util::future::ready;
@@ -64,6 +64,8 @@ struct Shared {
     path: PathBuf,
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
+    /// There is a core for the thread while a caller watches for it on another.
+    has_cores: bool,
     held: Mutex<Option<HeldFile>>,
 }
 
@@ -97,6 +99,7 @@ impl SqliteStore {
             path,
             queue,
             thread: Some(thread),
+            has_cores: thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
             held: Mutex::new(None),
         })))
     }
@@ -113,8 +116,8 @@ impl SqliteStore {
         run: impl Fn(&Tables<'_>) -> Checked<T> + Send + 'static,
     ) -> StoreFuture<T> {
         let (job, answer) = job(bytes, run);
-        let alone = self.0.queue.push(job);
-        answer.wait(alone).boxed()
+        let due = self.0.queue.push(job);
+        answer.wait(due && self.0.has_cores).boxed()
     }
 
     /// An operation of `claim`: it acquires, and then runs (D2.1).

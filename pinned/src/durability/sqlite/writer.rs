@@ -3,10 +3,12 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use super::job::{Broken, Job};
 use super::queue::{Patience, Queue};
 use super::tables::{Opened, Tables};
+use super::watch;
 
 /// What one transaction carries at most: enough to make the flush cheap, and few enough to keep the first from waiting
 /// for the last.
@@ -33,9 +35,10 @@ impl Drop for AbandonOnDrop<'_> {
 }
 
 fn work(queue: &Queue, tables: &Tables<'_>) {
-    let (mut taken, mut group, mut expected) = (vec![], Group::default(), 1);
+    let (mut taken, mut group) = (vec![], Group::default());
+    let (mut expected, mut took) = (1, Duration::ZERO);
     loop {
-        let mut patience = Patience::with(expected);
+        let mut patience = Patience::with(expected, took);
         queue.take(&mut taken, &mut patience);
         if taken.is_empty() {
             return;
@@ -54,7 +57,9 @@ fn work(queue: &Queue, tables: &Tables<'_>) {
             }
         }
         expected = group.jobs.len().max(1);
+        let began = watch::now();
         group.end(tables);
+        took = watch::now() - began;
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::Registration;
 use super::run::Step;
 use crate::domain::saturating_add;
-use crate::error::Chain;
+use crate::error::ErrorChain;
 use crate::fleet::ack;
 use crate::fleet::calls::describe;
 use crate::fleet::echo::DrainNews;
@@ -39,7 +39,7 @@ impl Registration {
             Ok(answer) => answer,
             Err(error) => {
                 control_failed("heartbeat", "transport");
-                tracing::warn!(target: "pinned::fleet", error = %Chain(&*error), "a heartbeat failed");
+                tracing::warn!(target: "pinned::fleet", error = %ErrorChain(&*error), "a heartbeat failed");
                 return Step::Wait;
             }
         };

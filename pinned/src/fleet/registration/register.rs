@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Registration;
 use super::run::Step;
-use crate::error::Chain;
+use crate::error::ErrorChain;
 use crate::fleet::ack;
 use crate::fleet::backoff::Backoff;
 use crate::fleet::calls::describe;
@@ -40,7 +40,7 @@ impl Registration {
             Err(error) => {
                 backoff.failed();
                 registration_failed("transport");
-                let why = Chain(&*error).to_string();
+                let why = ErrorChain(&*error).to_string();
                 tracing::warn!(target: "pinned::fleet", error = why, "registering failed");
                 self.standings
                     .refused(&format!("it cannot be reached: {why}"));

@@ -8,7 +8,7 @@ use std::fmt;
 /// Errors are logged as this text. Given to `tracing` as an error, lines for people would have the causes, and JSON would not.
 ///
 /// ```
-/// use pinned_domain::Chain;
+/// use pinned_domain::ErrorChain;
 /// # use std::{error::Error, fmt, io};
 /// # #[derive(Debug)] struct NotRead(io::Error);
 /// # impl fmt::Display for NotRead {
@@ -19,12 +19,12 @@ use std::fmt;
 /// # }
 ///
 /// let error = NotRead(io::Error::other("connection refused"));
-/// assert_eq!(Chain(&error).to_string(), "the store cannot be read: connection refused");
+/// assert_eq!(ErrorChain(&error).to_string(), "the store cannot be read: connection refused");
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Chain<'a>(pub &'a dyn Error);
+pub struct ErrorChain<'a>(pub &'a dyn Error);
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
         let mut cause = self.0.source();
