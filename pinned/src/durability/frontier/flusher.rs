@@ -1,8 +1,9 @@
 //! The one task that carries a log to its store (D14).
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_util::FutureExt;
 
@@ -53,7 +54,7 @@ impl Flusher {
                     return Ok(());
                 }
                 self.at = Stage::Lingering;
-                tokio::task::yield_now().await;
+                self.linger().await;
                 continue;
             };
             self.at = Stage::Working;
@@ -74,6 +75,17 @@ impl Flusher {
             };
             self.shared.log.lock().advance(effects);
         }
+    }
+
+    /// One turn of the other tasks. What is enlisted meanwhile need not wait for the end of it: a store is idle that could
+    /// begin with it.
+    async fn linger(&self) {
+        poll_fn(|cx| {
+            self.shared.log.lock().linger(cx.waker().clone());
+            Poll::Ready(())
+        })
+        .await;
+        tokio::task::yield_now().await;
     }
 
     async fn write(&self, mut ops: Vec<RowOp>) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
+use std::task::Waker;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -36,6 +37,17 @@ struct Log {
     /// Ascending by position.
     waiting: VecDeque<(u64, oneshot::Sender<Result<(), FrontierError>>)>,
     flushing: bool,
+    /// Of the flusher while it lingers.
+    lingering: Option<Waker>,
+}
+
+/// What the end of a segment asks for, once no lock is held.
+pub(super) enum Ask {
+    Nothing,
+    /// A flusher, which is not there.
+    Start,
+    /// The one that lingers, at once.
+    Wake(Waker),
 }
 
 #[derive(Default)]
@@ -169,17 +181,22 @@ impl LogCell {
         (log.depth == 1).then_some(log.enlisted)
     }
 
-    /// The end of a segment; the outermost one enlists what was staged. Whether a flusher is to be started.
-    pub(super) fn leave(&self, collapse: bool) -> bool {
+    /// The end of a segment; the outermost one enlists what was staged.
+    pub(super) fn leave(&self, collapse: bool) -> Ask {
         let mut log = self.0.borrow_mut();
         log.depth -= 1;
         if log.depth > 0 {
-            return false;
+            return Ask::Nothing;
         }
         log.enlist_staged(collapse);
-        let start = !log.queue.is_empty() && !log.flushing && matches!(log.state, State::Open);
-        log.flushing |= start;
-        start
+        if log.queue.is_empty() || !matches!(log.state, State::Open) {
+            return Ask::Nothing;
+        }
+        if !log.flushing {
+            log.flushing = true;
+            return Ask::Start;
+        }
+        log.lingering.take().map_or(Ask::Nothing, Ask::Wake)
     }
 
     pub(super) fn stage(&self, key: TrayKey, state: Option<RowState>) {
@@ -215,12 +232,19 @@ impl LogCell {
             _ => None,
         };
         log.flushing = unit.is_some() || (lingers && open);
+        log.lingering = None;
         unit
+    }
+
+    /// The flusher lingers, and wants to be woken by what comes.
+    pub(super) fn linger(&self, waker: Waker) {
+        self.0.borrow_mut().lingering = Some(waker);
     }
 
     /// A flusher that lingered is gone; whether it had nothing left to do.
     pub(super) fn rest(&self) -> bool {
         let mut log = self.0.borrow_mut();
+        log.lingering = None;
         if log.queue.is_empty() {
             log.flushing = false;
         }

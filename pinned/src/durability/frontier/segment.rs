@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use parking_lot::ReentrantMutexGuard;
 
 use super::error::{FrontierError, FrontierFailure};
-use super::log::{LogCell, OpaqueEffect};
+use super::log::{Ask, LogCell, OpaqueEffect};
 use super::{Frontier, Shared};
 use crate::durability::claim::TrayKey;
 use crate::durability::row::RowState;
@@ -112,12 +112,14 @@ impl Segment<'_> {
             true => self.log.fail(FrontierFailure::Effect(TORN.into())),
             false => None,
         };
-        let start = self.log.leave(self.shared.batches);
+        let ask = self.log.leave(self.shared.batches);
         drop(self.log);
         drop(self.inside);
         self.shared.failed(failed);
-        if start {
-            self.shared.start_flusher();
+        match ask {
+            Ask::Nothing => {}
+            Ask::Start => self.shared.start_flusher(),
+            Ask::Wake(flusher) => flusher.wake(),
         }
     }
 

@@ -1,5 +1,8 @@
 //! How the log reaches the store.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use tokio::sync::oneshot;
 
 use super::*;
@@ -106,6 +109,35 @@ async fn a_flusher_lingers_for_those_whom_it_has_just_told() {
     scene.set("a", 10);
     scene.frontier.wait().await.expect("durable");
     assert_eq!(scene.owner.flushers(), 2);
+}
+
+// D14.1: it would be its turn again once none of the others is ready.
+#[tokio::test(start_paused = true)]
+async fn what_is_enlisted_while_a_flusher_lingers_does_not_wait_for_all_other_tasks() {
+    let scene = Scene::with_batches();
+    let never_idle = async move {
+        scene.set("a", 1);
+        scene.frontier.wait().await.expect("durable");
+        scene.set("a", 2);
+        for _ in 0..10 {
+            next_turn().await;
+        }
+        (scene.store.calls().len(), scene.owner.flushers())
+    };
+    assert_eq!(tokio::spawn(never_idle).await.expect("it ends"), (2, 1));
+}
+
+/// Behind the tasks that are ready, and before the runtime looks for others.
+async fn next_turn() {
+    let mut waited = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 // D17.3: it has nothing to be cut short of.
