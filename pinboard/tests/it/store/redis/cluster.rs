@@ -10,7 +10,7 @@ use pinboard::store::{
 use pinned_domain::Domain;
 use pinned_testing::{RedisCluster, RedisServer};
 
-use super::support::{STEADY, holder, key, lives, place, ready, try_place, until, worker_of};
+use super::support::{STEADY, holder, info, key, lives, place, ready, try_place, until, worker_of};
 
 const OPTIONS: StoreOptions = StoreOptions {
     shards: 16,
@@ -246,7 +246,7 @@ async fn third_follows_first(cluster: &RedisCluster) {
     let first = nodes[0].cli(&["CLUSTER", "MYID"]).await;
     nodes[2].cli(&["CLUSTER", "REPLICATE", &first]).await;
     until("the replica", || async {
-        let link = super::support::info(&nodes[2], "replication", "master_link_status").await;
+        let link = info(&nodes[2], "replication", "master_link_status").await;
         let mut well = true;
         for node in nodes {
             let info = node.cli(&["CLUSTER", "INFO"]).await;
@@ -255,6 +255,12 @@ async fn third_follows_first(cluster: &RedisCluster) {
         link == "up" && well
     })
     .await;
+}
+
+/// How far a node has written, or has read what its primary wrote.
+async fn offset(node: &RedisServer, field: &str) -> u64 {
+    let offset = info(node, "replication", field).await;
+    offset.parse().expect("a number")
 }
 
 // P4.4: what a replica did not get before it took over is lost, for all that anybody knows.
@@ -269,7 +275,12 @@ async fn a_failover_is_a_cold_start_of_what_it_concerns() {
     let epoch = place(&store, moved, &session).await;
     let of_kept = place(&store, kept, &session).await;
     let nodes = cluster.nodes();
-    nodes[0].cli(&["WAIT", "1", "5000"]).await;
+    // `WAIT` is about the writes of its own connection.
+    let written = offset(&nodes[0], "master_repl_offset").await;
+    until("the replica", || async {
+        offset(&nodes[2], "slave_repl_offset").await >= written
+    })
+    .await;
 
     nodes[0].kill().await;
     nodes[2].cli(&["CLUSTER", "FAILOVER", "TAKEOVER"]).await;
