@@ -124,7 +124,8 @@ async fn what_is_enlisted_while_a_flusher_lingers_does_not_wait_for_all_other_ta
         }
         (scene.store.calls().len(), scene.owner.flushers())
     };
-    assert_eq!(tokio::spawn(never_idle).await.expect("it ends"), (2, 1));
+    let seen = Domain::real().spawn(never_idle).await;
+    assert_eq!(seen.expect("it ends"), (2, 1));
 }
 
 /// Behind the tasks that are ready, and before the runtime looks for others.
