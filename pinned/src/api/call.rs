@@ -11,6 +11,7 @@ use http::Request;
 use http::request::Parts;
 use tokio::time::Instant;
 
+use super::auth::AuthOutput;
 use super::chain::{Origin, chain_hold};
 use super::definition::PinnedApi;
 use super::handler::HandlerFuture;
@@ -22,42 +23,73 @@ use super::scope::{Held, Scope, TakenTurns};
 use super::seam::{Begin, Seam, Turn, TurnAnswer, TurnKind, Work, WorkClass};
 use super::socket::Session;
 use super::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
+use crate::Attestation;
 
 /// A request that counts as standing before its instance. Dropping it leaves again.
 pub(crate) struct Entry {
-    seam: Seam,
+    /// Until it has begun.
+    seam: Option<Seam>,
     started: Option<Instant>,
-    begun: bool,
 }
 
 impl Entry {
     /// Wraps an admission that `seam` has counted. With `started`, the duration since then is sampled at its end.
     pub(crate) fn adopt(seam: Seam, started: Option<Instant>) -> Self {
         Self {
-            seam,
+            seam: Some(seam),
             started,
-            begun: false,
         }
     }
 
     pub(crate) fn seam(&self) -> &Seam {
-        &self.seam
+        self.seam.as_ref().expect(STANDS)
     }
 
-    /// It counts as work now; the work takes its start along.
-    pub(crate) fn begun(mut self) -> Option<Instant> {
-        self.begun = true;
-        self.started
+    /// It counts as work now, of the instance that it stood before; the work takes its start along.
+    pub(crate) fn begun(mut self) -> (Seam, Option<Instant>) {
+        (self.seam.take().expect(STANDS), self.started)
     }
 }
 
+/// Only [`Entry::begun`] takes the seam, and the entry with it.
+const STANDS: &str = "an entry stands before its instance for as long as there is one";
+
 impl Drop for Entry {
     fn drop(&mut self) {
-        if !self.begun {
-            if let Some(started) = self.started {
-                self.seam.sample(started);
-            }
-            Arc::clone(&self.seam).depart();
+        let Some(seam) = self.seam.take() else {
+            return;
+        };
+        if let Some(started) = self.started {
+            seam.sample(started);
+        }
+        seam.depart();
+    }
+}
+
+/// What extractors see of a request beside its parts. Made for the first of them: many handlers have none.
+pub(crate) enum Surroundings {
+    Known(Attestation, Option<AuthOutput>),
+    Made(RequestState),
+}
+
+impl Surroundings {
+    /// With what the route's authorizer returned, where it has one.
+    pub(crate) fn new(attestation: Attestation, auth: Option<AuthOutput>) -> Self {
+        Self::Known(attestation, auth)
+    }
+
+    fn of(&mut self, seam: &Seam) -> &RequestState {
+        if let Self::Known(attestation, auth) = self {
+            let attestation = std::mem::replace(attestation, Attestation::Anonymous);
+            *self = Self::Made(RequestState::new(
+                Arc::clone(seam),
+                attestation,
+                auth.take(),
+            ));
+        }
+        match self {
+            Self::Made(state) => state,
+            Self::Known(..) => unreachable!("made above"),
         }
     }
 }
@@ -66,7 +98,7 @@ impl Drop for Entry {
 #[doc(hidden)]
 pub struct Call {
     pub(crate) route: &'static RouteSpec,
-    pub(crate) state: RequestState,
+    pub(crate) surroundings: Surroundings,
     pub(crate) parts: Parts,
     pub(crate) body: RequestBody,
     pub(crate) origin: Origin,
@@ -100,8 +132,9 @@ impl Call {
 
     /// One argument of the handler that needs no body.
     pub async fn part<A: FromRequestParts<RequestState>>(&mut self) -> Result<A, Rejected> {
+        let state = self.surroundings.of(self.entry.seam());
         let taken = async {
-            A::from_request_parts(&mut self.parts, &self.state)
+            A::from_request_parts(&mut self.parts, state)
                 .await
                 .map_err(|rejection| Rejected(rejection.into_response()))
         };
@@ -112,7 +145,7 @@ impl Call {
         tokio::select! {
             biased;
             taken = taken => return taken,
-            () = self.entry.seam.cut_off(WorkClass::Stream) => {}
+            () = self.entry.seam().cut_off(WorkClass::Stream) => {}
         }
         Err(Rejected(session.instance_closed().await))
     }
@@ -122,7 +155,8 @@ impl Call {
         let body = std::mem::replace(&mut self.body, RequestBody::Body(Body::empty()));
         let (empty, ()) = Request::new(()).into_parts();
         let parts = std::mem::replace(&mut self.parts, empty);
-        A::from_request(Request::from_parts(parts, body.into_body()), &self.state)
+        let state = self.surroundings.of(self.entry.seam());
+        A::from_request(Request::from_parts(parts, body.into_body()), state)
             .await
             .map_err(|rejection| Rejected(rejection.into_response()))
     }
@@ -277,8 +311,8 @@ impl Call {
 impl Prepared {
     /// Activates the instance if it must be, and turns the admitted request into work.
     async fn begin(self, class: WorkClass, turn: Option<TurnKind>) -> Result<Begun, Unavailable> {
-        let seam = self.entry.seam();
         let answer = loop {
+            let seam = self.entry.seam();
             let wish = turn.map(|turn| (turn, chain_hold(seam)));
             match seam.begin(class, wish) {
                 Begin::Started(answer) => break answer,
@@ -309,11 +343,8 @@ impl Prepared {
         class: WorkClass,
         turn: Option<TurnAnswer>,
     ) -> impl Future<Output = Result<Begun, Unavailable>> + Send {
-        let seam = Arc::clone(self.entry.seam());
-        let work = Some(Work {
-            class,
-            started: self.entry.begun(),
-        });
+        let (seam, started) = self.entry.begun();
+        let work = Some(Work { class, started });
         let tracked = match turn {
             None => Either::Left(ready(Ok(Tracked::adopt(seam, work, None)))),
             Some(answer) => Either::Right(settle_turn(seam, work, answer)),
@@ -330,11 +361,8 @@ impl Prepared {
 
     /// The work counts, and holds its turn.
     fn started(self, class: WorkClass, turn: Option<Turn>) -> Begun {
-        let seam = Arc::clone(self.entry.seam());
-        let work = Work {
-            class,
-            started: self.entry.begun(),
-        };
+        let (seam, started) = self.entry.begun();
+        let work = Work { class, started };
         Begun {
             route: self.route,
             origin: self.origin,

@@ -26,15 +26,16 @@ use crate::durability::{Frontier, Wait};
 #[must_use = "a handler does nothing until it is polled"]
 pub struct HandlerFuture(State);
 
+/// Small, because it moves on every request; a response stands in a box where it has to wait.
 enum State {
     /// Answered without running.
-    Ready(Option<Response>),
+    Ready(Option<Box<Response>>),
     /// Begun, and not polled yet.
     Begun(Option<Handler>),
     /// Running in a task of its own. With the log, its answer is held until what it enlisted is durable.
     Moved(oneshot::Receiver<Response>, Option<Frontier>),
     /// Ended; its answer waits for durability.
-    Confirming(Wait, Option<Response>),
+    Confirming(Wait, Option<Box<Response>>),
     /// On its way to the handler: arguments, activation, turn. Given up when the client leaves.
     Waiting(BoxFuture<'static, Response>),
 }
@@ -74,7 +75,7 @@ impl HandlerFuture {
     }
 
     pub(crate) fn ready(response: Response) -> Self {
-        Self(State::Ready(Some(response)))
+        Self(State::Ready(Some(Box::new(response))))
     }
 
     pub(crate) fn waiting(future: impl Future<Output = Response> + Send + 'static) -> Self {
@@ -127,12 +128,12 @@ impl Future for HandlerFuture {
             }
         }
         match state {
-            State::Ready(response) => Poll::Ready(response.take().unwrap_or_else(internal_error)),
+            State::Ready(response) => Poll::Ready(unboxed(response.take())),
             State::Waiting(future) => future.as_mut().poll(cx),
             State::Confirming(wait, response) => {
                 // D15.4: never a success after a failure whose outcome is not known.
                 Poll::Ready(match ready!(wait.poll_unpin(cx)) {
-                    Ok(()) => response.take().unwrap_or_else(internal_error),
+                    Ok(()) => unboxed(response.take()),
                     Err(failed) => failed.into_response(),
                 })
             }
@@ -144,8 +145,14 @@ impl Future for HandlerFuture {
 impl State {
     /// The handler has ended, and so has its turn: others run while its effects become durable.
     fn confirming(frontier: &Frontier, response: Response) -> Self {
-        Self::Confirming(frontier.wait_for(frontier.position()), Some(response))
+        let response = Some(Box::new(response));
+        Self::Confirming(frontier.wait_for(frontier.position()), response)
     }
+}
+
+/// The answer that waited; there is none for whoever asks again.
+fn unboxed(response: Option<Box<Response>>) -> Response {
+    response.map_or_else(internal_error, |response| *response)
 }
 
 impl Handler {

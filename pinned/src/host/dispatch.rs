@@ -18,11 +18,12 @@ use super::head::{Identified, Sender, Target, has_encoded_slash, placement_epoch
 use super::metrics::Transport;
 use super::record::Record;
 use super::routes::{Found, Matched};
-use crate::api::call::{Call, Entry};
+use crate::Attestation;
+use crate::api::call::{Call, Entry, Surroundings};
 use crate::api::chain::Origin;
 use crate::api::handler::HandlerFuture;
 use crate::api::refusal::{Refusal, internal_error, json_response, not_found};
-use crate::api::request::{RequestBody, RequestState};
+use crate::api::request::RequestBody;
 use crate::api::route::{Method, Route};
 use crate::api::scope::Scope;
 use crate::api::seam::{Seam, boxed};
@@ -98,12 +99,26 @@ impl Host {
     fn answer(
         self: &Arc<Self>,
         target: &Target,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
         sender: Sender,
     ) -> Answer {
-        let (route, request) = match self.route(target, request) {
-            Ok(routed) => routed,
-            Err(response) => return Answer::ready(response),
+        let rest = &request.uri().path()[target.rest.clone()];
+        let found = self
+            .routes
+            .find_fixed(rest, request.method(), request.headers());
+        let route = match found {
+            Some(Found::Route(route)) => Some(route),
+            Some(Found::Wake) => None,
+            Some(Found::MethodNotAllowed(allow)) => {
+                return Answer::ready(super::routes::not_allowed(&allow));
+            }
+            None => match self.route_with_parameters(target, request) {
+                Ok((route, matched)) => {
+                    request = matched;
+                    Some(route)
+                }
+                Err(response) => return Answer::ready(response),
+            },
         };
         let (attestation, origin) = match self.identify(request.headers(), sender) {
             Ok(identity) => identity,
@@ -136,6 +151,13 @@ impl Host {
         let started = self.env.domain.monotonic();
         match self.admit(&id, epoch) {
             Admitted::Record(record) => {
+                drop(id);
+                if let Some(route) = route
+                    && route.auth.is_none()
+                {
+                    let entry = Entry::adopt(record, Some(started));
+                    return call(route, entry, request, attestation, origin);
+                }
                 let identified = Identified {
                     request,
                     attestation,
@@ -170,30 +192,17 @@ impl Host {
         }
     }
 
-    /// The route of a request, which carries the parameters of its path then; `None` is the wake-up (H1.13).
-    fn route(
+    /// The route of a request that carries the parameters of its path then.
+    fn route_with_parameters(
         &self,
         target: &Target,
         request: Request<RequestBody>,
-    ) -> Result<(Option<&'static Route>, Request<RequestBody>), Response> {
-        let rest = &request.uri().path()[target.rest.clone()];
-        match self
-            .routes
-            .find_fixed(rest, request.method(), request.headers())
-        {
-            Some(Found::Route(route)) => Ok((Some(route), request)),
-            Some(Found::Wake) => Ok((None, request)),
-            Some(Found::MethodNotAllowed(allow)) => Err(super::routes::not_allowed(&allow)),
-            None => {
-                let rest = rest.to_owned();
-                let request = request.map(RequestBody::into_body);
-                match self.routes.find_parametric(&rest, request) {
-                    Matched::Route(route, request) => {
-                        Ok((Some(route), request.map(RequestBody::Body)))
-                    }
-                    Matched::Answer(response) => Err(response),
-                }
-            }
+    ) -> Result<(&'static Route, Request<RequestBody>), Response> {
+        let rest = request.uri().path()[target.rest.clone()].to_owned();
+        let request = request.map(RequestBody::into_body);
+        match self.routes.find_parametric(&rest, request) {
+            Matched::Route(route, request) => Ok((route, request.map(RequestBody::Body))),
+            Matched::Answer(response) => Err(response),
         }
     }
 
@@ -269,17 +278,12 @@ impl Host {
     ) -> Answer {
         match route.map(|route| (route, route.auth)) {
             Some((route, None)) => {
-                let Attached { record, entry } = attached;
-                let (parts, body) = identified.request.into_parts();
-                Answer::Handler((route.handler)(Call {
-                    route: &route.spec,
-                    state: RequestState::new(record as Seam, identified.attestation, None),
-                    parts,
-                    body,
-                    origin: identified.origin,
-                    entry,
-                    session: None,
-                }))
+                let Identified {
+                    request,
+                    attestation,
+                    origin,
+                } = identified;
+                call(route, attached.entry, request, attestation, origin)
             }
             Some((route, Some(authorize))) => {
                 let seam: Seam = Arc::clone(&attached.record) as Seam;
@@ -296,6 +300,26 @@ impl Host {
             }
         }
     }
+}
+
+/// Calls the handler of a route that nobody has to authorize.
+fn call(
+    route: &'static Route,
+    entry: Entry,
+    request: Request<RequestBody>,
+    attestation: Attestation,
+    origin: Origin,
+) -> Answer {
+    let (parts, body) = request.into_parts();
+    Answer::Handler((route.handler)(Call {
+        route: &route.spec,
+        surroundings: Surroundings::new(attestation, None),
+        parts,
+        body,
+        origin,
+        entry,
+        session: None,
+    }))
 }
 
 /// `POST /_wake`: activates without authorizing anybody (H14).

@@ -88,6 +88,10 @@ impl Host {
 }
 
 pub(super) fn valid_id(segment: &str) -> Result<std::borrow::Cow<'_, str>, Refusal> {
+    // Almost always: nothing is encoded, for no id has a percent sign.
+    if pinned_wire::ids::invalid_id_reason(segment).is_none() {
+        return Ok(std::borrow::Cow::Borrowed(segment));
+    }
     let id = pinned_wire::ids::decode_id(segment)
         .map_err(|_| Refusal::InvalidId("id must contain only [A-Za-z0-9._~-]"))?;
     match pinned_wire::ids::invalid_id_reason(&id) {
