@@ -95,6 +95,9 @@ impl Record {
 
     /// Work ends, a turn comes back, or both.
     pub(super) fn finish_work(&self, work: Option<Work>, turn: Option<Turn>, torn: bool) {
+        let Some(work) = work else {
+            return self.take_turn_back(turn, torn);
+        };
         let now = self.now();
         let mut state = self.lock();
         // Closing, which seals the turns, before this one is handed on: nobody may be granted a torn value.
@@ -106,24 +109,43 @@ impl Record {
         if let Some(turn) = turn {
             state.turns.give_back(turn);
         }
-        if let Some(work) = work {
-            match work.class {
-                WorkClass::Handler => state.handlers -= 1,
-                WorkClass::Stream => {
-                    state.sockets -= 1;
-                    state.detached_since = now;
-                }
+        match work.class {
+            WorkClass::Handler => state.handlers -= 1,
+            WorkClass::Stream => {
+                state.sockets -= 1;
+                state.detached_since = now;
             }
-            state.last_activity = now;
         }
+        state.last_activity = now;
         job = job.or_else(|| self.settle_locked(&mut state, now));
         drop(state);
         self.launch(job);
         self.sample(work, now);
     }
 
-    fn sample(&self, work: Option<Work>, now: Instant) {
-        if let Some(started) = work.and_then(|work| work.started) {
+    /// A turn comes back that was held beside work, or by nobody's: it counts as no activity and settles nothing, so that
+    /// nobody has to look at the clock.
+    fn take_turn_back(&self, turn: Option<Turn>, torn: bool) {
+        let mut state = self.lock();
+        let job = if torn {
+            self.close_locked(&mut state, CloseKind::Cancelling)
+        } else {
+            None
+        };
+        if let Some(turn) = turn {
+            state.turns.give_back(turn);
+        }
+        let closing = matches!(state.phase, Phase::Closing(_));
+        drop(state);
+        if closing {
+            // Its teardown waits for this turn.
+            self.changed.notify_waiters();
+        }
+        self.launch(job);
+    }
+
+    fn sample(&self, work: Work, now: Instant) {
+        if let Some(started) = work.started {
             self.host
                 .metrics
                 .took(now.saturating_duration_since(started));
@@ -155,7 +177,7 @@ impl Record {
         let job = self.settle_locked(&mut state, now);
         drop(state);
         self.launch(job);
-        self.sample(Some(work), now);
+        self.sample(work, now);
         key
     }
 
