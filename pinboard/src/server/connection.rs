@@ -100,12 +100,17 @@ impl Connection {
     async fn drive(&self, connection: impl Graceful) {
         let mut connection = pin!(connection);
         let mut heard = Nudge::Nothing;
+        let mut is_listening = false;
         poll_fn(|cx| {
+            // Once is enough: the connection never leaves its task.
+            if !std::mem::replace(&mut is_listening, true) {
+                self.vitals().listen(Listener::Connection, cx);
+            }
             loop {
                 if connection.as_mut().poll_end(cx).is_ready() {
                     return Poll::Ready(());
                 }
-                let nudge = self.vitals().hear(Listener::Connection, cx);
+                let nudge = self.vitals().nudge();
                 if nudge == Nudge::End {
                     return Poll::Ready(());
                 }
@@ -125,7 +130,7 @@ impl Connection {
     ) -> Result<Response<ServedBody>, std::convert::Infallible> {
         let work = self.vitals().begin();
         // As the strict reading asks it, which waits for a decision then.
-        let asks_upgrade = request.headers().contains_key(UPGRADE);
+        let asks_upgrade = request.headers().keys().any(|name| name == UPGRADE);
         let on_upgrade = match asks_upgrade {
             true => request.extensions().get::<OnUpgrade>().cloned(),
             false => None,
@@ -133,7 +138,9 @@ impl Connection {
         let (mut response, tunnel) = if is_reserved(&request) {
             (self.route(request, work).await, None)
         } else {
-            let handled = self.shared.proxy.handle(&self.client, request).await;
+            let (mut parts, body) = request.into_parts();
+            let proxy = &self.shared.proxy;
+            let handled = proxy.handle(&self.client, &mut parts, body).await;
             match handled.tunnel {
                 None => {
                     let body = |body| ServedBody::proxied(body, Some(work));
@@ -191,7 +198,7 @@ impl Connection {
     }
 
     /// Carries a tunnel to its end.
-    async fn carry(self: Arc<Self>, tunnel: Tunnel, work: Work) {
+    async fn carry(self: Arc<Self>, tunnel: Box<Tunnel>, work: Work) {
         let vitals = self.vitals();
         tokio::select! {
             () = tunnel.run(vitals.told(Listener::Tunnel, Nudge::Close)) => {}

@@ -7,10 +7,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// One connection, seen from outside its task.
@@ -30,8 +30,9 @@ pub(super) struct Vitals {
     doubted: AtomicBool,
     /// The strongest [`Nudge`] so far.
     nudge: AtomicU8,
-    connection: AtomicWaker,
-    tunnel: AtomicWaker,
+    /// The tasks that listen. They stay when they are used: what is told later has to be heard as well.
+    connection: Mutex<Option<Waker>>,
+    tunnel: Mutex<Option<Waker>>,
 }
 
 /// What a connection is told.
@@ -136,18 +137,35 @@ impl Vitals {
 
     pub(super) fn tell(&self, nudge: Nudge) {
         if self.nudge.fetch_max(nudge as u8, Ordering::AcqRel) < nudge as u8 {
-            self.connection.wake();
-            self.tunnel.wake();
+            self.wake(Listener::Connection);
+            self.wake(Listener::Tunnel);
         }
     }
 
-    /// The strongest nudge so far. `listener` is woken when there is a stronger one.
-    pub(super) fn hear(&self, listener: Listener, cx: &Context<'_>) -> Nudge {
-        let waker = match listener {
+    /// From here on the task of `cx` is woken when there is a stronger nudge.
+    pub(super) fn listen(&self, listener: Listener, cx: &Context<'_>) {
+        let mut task = self.task(listener).lock();
+        match &mut *task {
+            Some(task) => task.clone_from(cx.waker()),
+            None => *task = Some(cx.waker().clone()),
+        }
+    }
+
+    fn wake(&self, listener: Listener) {
+        if let Some(task) = &*self.task(listener).lock() {
+            task.wake_by_ref();
+        }
+    }
+
+    fn task(&self, listener: Listener) -> &Mutex<Option<Waker>> {
+        match listener {
             Listener::Connection => &self.connection,
             Listener::Tunnel => &self.tunnel,
-        };
-        waker.register(cx.waker());
+        }
+    }
+
+    /// The strongest nudge so far.
+    pub(super) fn nudge(&self) -> Nudge {
         match self.nudge.load(Ordering::Acquire) {
             0 => Nudge::Nothing,
             1 => Nudge::Goodbye,
@@ -174,7 +192,7 @@ impl Vitals {
         if begun != ended || counts != sight.counts {
             if counts == sight.counts {
                 self.doubted.store(true, Ordering::Relaxed);
-                self.connection.wake();
+                self.wake(Listener::Connection);
             }
             *sight = Sight { counts, since: now };
             return;
@@ -224,7 +242,8 @@ impl Future for Told<'_> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.vitals.hear(self.listener, cx) >= self.nudge {
+        self.vitals.listen(self.listener, cx);
+        if self.vitals.nudge() >= self.nudge {
             Poll::Ready(())
         } else {
             Poll::Pending

@@ -8,10 +8,9 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use futures_util::task::AtomicWaker;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -59,7 +58,8 @@ struct Vitals {
     seen: AtomicU64,
     /// The strongest [`Nudge`] so far.
     nudge: AtomicU8,
-    task: AtomicWaker,
+    /// Stays when it is used: what is told later has to be heard as well.
+    task: Mutex<Option<Waker>>,
 }
 
 /// What a connection is told.
@@ -109,7 +109,7 @@ impl Connections {
             poll_fn(|cx| {
                 // Once is enough: the connection never leaves its task.
                 if !std::mem::replace(&mut is_listening, true) {
-                    registered.vitals.task.register(cx.waker());
+                    registered.vitals.listen(cx);
                 }
                 loop {
                     // One that breaks off is its client's affair; its handlers run to their ends.
@@ -177,9 +177,16 @@ impl Open {
 }
 
 impl Vitals {
+    /// From here on the task of `cx` is woken by whatever is told.
+    fn listen(&self, cx: &Context<'_>) {
+        *self.task.lock() = Some(cx.waker().clone());
+    }
+
     fn tell(&self, nudge: Nudge) {
-        if self.nudge.fetch_max(nudge as u8, Ordering::AcqRel) < nudge as u8 {
-            self.task.wake();
+        if self.nudge.fetch_max(nudge as u8, Ordering::AcqRel) < nudge as u8
+            && let Some(task) = &*self.task.lock()
+        {
+            task.wake_by_ref();
         }
     }
 
@@ -262,5 +269,37 @@ impl Future for Splitting {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = Pin::new(&mut self.get_mut().0);
         answer.poll(cx).map_ok(split)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_connection_that_was_told_goodbye_hears_that_it_has_to_end() {
+        let (vitals, woken) = (Vitals::default(), Arc::<Woken>::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        vitals.listen(&Context::from_waker(&waker));
+        let mut heard = Nudge::Nothing;
+        for (times, nudge) in [(1, Nudge::Goodbye), (2, Nudge::End)] {
+            // Twice is as good as once.
+            vitals.tell(nudge);
+            vitals.tell(nudge);
+            assert_eq!(woken.0.load(Ordering::Relaxed), times);
+            assert_eq!(vitals.hear(&mut heard), nudge);
+        }
     }
 }
