@@ -50,14 +50,17 @@ pub fn invalid_namespace_reason(namespace: &str) -> Option<&'static str> {
     let Some(segment) = namespace.strip_prefix('/') else {
         return Some(SHAPE);
     };
-    if segment.is_empty() || segment.contains('/') {
+    // What is wrong with its characters is only asked where something is: control planes look at one per request.
+    if segment.is_empty() {
         Some(SHAPE)
-    } else if segment.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        Some("namespace must be a single path segment without whitespace or control characters")
     } else if !segment.bytes().all(is_plain) {
-        Some(
-            "namespace must contain only characters that need no encoding in a path: [A-Za-z0-9._~-] and !$&'()*+,;=:@",
-        )
+        Some(if segment.contains('/') {
+            SHAPE
+        } else if segment.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            "namespace must be a single path segment without whitespace or control characters"
+        } else {
+            "namespace must contain only characters that need no encoding in a path: [A-Za-z0-9._~-] and !$&'()*+,;=:@"
+        })
     } else if is_dots(segment) {
         Some("namespace must not be /. or /..")
     } else if segment.starts_with([':', '*']) {
@@ -102,22 +105,37 @@ fn is_dots(segment: &str) -> bool {
     matches!(segment, "." | "..")
 }
 
-/// RFC 3986 `unreserved`, as a table: ids are checked on every request.
-const UNRESERVED: [bool; 256] = {
-    let mut table = [false; 256];
+/// What a byte may stand in, as a table: ids and namespaces are checked on every request.
+const CLASSES: [Class; 256] = {
+    let mut table = [Class::Neither; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = matches!(byte as u8, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'~' | b'-');
+        table[byte] = match byte as u8 {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'~' | b'-' => {
+                Class::Unreserved
+            }
+            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b':'
+            | b'@' => Class::Plain,
+            _ => Class::Neither,
+        };
         byte += 1;
     }
     table
 };
 
-fn is_unreserved(byte: u8) -> bool {
-    UNRESERVED[usize::from(byte)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// RFC 3986 `unreserved`.
+    Unreserved,
+    /// The rest of RFC 3986 `pchar`, less the percent-encoded ones.
+    Plain,
+    Neither,
 }
 
-/// RFC 3986 `pchar`, less the percent-encoded ones.
+fn is_unreserved(byte: u8) -> bool {
+    CLASSES[usize::from(byte)] == Class::Unreserved
+}
+
 fn is_plain(byte: u8) -> bool {
-    is_unreserved(byte) || b"!$&'()*+,;=:@".contains(&byte)
+    CLASSES[usize::from(byte)] != Class::Neither
 }

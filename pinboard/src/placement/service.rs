@@ -95,7 +95,14 @@ impl Placement {
     /// nothing.
     #[must_use]
     pub fn known(&self, env: &str, ns: &str, id: &str) -> Option<Arc<Placed>> {
-        let placed = self.inner.recalled(KeyRef { env, ns, id })?;
+        self.known_at(env, ns, id, self.inner.domain.monotonic())
+    }
+
+    /// As [`known`](Self::known), for whoever has just read the clock.
+    #[must_use]
+    #[inline]
+    pub fn known_at(&self, env: &str, ns: &str, id: &str, now: Instant) -> Option<Arc<Placed>> {
+        let placed = self.inner.recalled_at(KeyRef { env, ns, id }, now)?;
         self.inner.resolutions.count(Resolution::Cached);
         Some(placed)
     }
@@ -243,9 +250,12 @@ impl Resolutions {
 
 impl Inner {
     /// What is known of an id, and can be gone by now.
-    #[inline]
     pub(super) fn recalled(&self, key: KeyRef<'_>) -> Option<Arc<Placed>> {
-        let now = self.domain.monotonic();
+        self.recalled_at(key, self.domain.monotonic())
+    }
+
+    #[inline]
+    fn recalled_at(&self, key: KeyRef<'_>, now: Instant) -> Option<Arc<Placed>> {
         match self.known.recall(key, now) {
             Recall::Fresh(placed) => placed.worker.is_live_at(now).then_some(placed),
             // No use asking before the store answers again; the readings of the sessions find that out.

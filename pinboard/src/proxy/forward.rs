@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use pinned_domain::{Domain, ErrorChain};
 use pinned_wire::attestation::Account;
+use tokio::time::Instant;
 
 use super::Client;
 use super::answer::Failure;
@@ -55,8 +56,8 @@ pub struct Proxy {
 pub struct Handled {
     /// The answer. Dropping its body ends what a worker does for nobody else.
     pub response: Response<AnswerBody>,
-    /// To be run beside the connection once the answer is on its way.
-    pub tunnel: Option<Tunnel>,
+    /// To be run beside the connection once the answer is on its way. In a box, because nearly no request has one.
+    pub tunnel: Option<Box<Tunnel>>,
 }
 
 /// Whom a request is from, as it is attested.
@@ -81,34 +82,40 @@ impl Proxy {
         }
     }
 
-    /// Answers a request.
+    /// Answers a request. Its head stays where it is: it is large, and every `async fn` keeps a copy of what it is given.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection to the worker: the request may have reached it. The id may have been placed.
-    pub async fn handle(&self, client: &Client, request: Request<Incoming>) -> Handled {
+    pub async fn handle(&self, client: &Client, parts: &mut Parts, body: Incoming) -> Handled {
         let began = self.domain.monotonic();
-        let handled = match self.forward(client, request).await {
-            Ok(handled) => handled,
-            Err(failure) => Handled {
-                response: failure.response(),
-                tunnel: None,
-            },
+        let (handled, ended) = match self.forward(client, parts, body, began).await {
+            Ok(answered) => answered,
+            Err(failure) => {
+                let handled = Handled {
+                    response: failure.response(),
+                    tunnel: None,
+                };
+                (handled, self.domain.monotonic())
+            }
         };
         self.metrics.answered(handled.response.status());
-        let took = self.domain.monotonic().saturating_duration_since(began);
+        let took = ended.saturating_duration_since(began);
         self.metrics.duration.record(took);
         handled
     }
 
+    /// The answer, and when it came. `now` has just been read, and is read again only after a wait.
     async fn forward(
         &self,
         client: &Client,
-        mut request: Request<Incoming>,
-    ) -> Result<Handled, Failure> {
+        parts: &mut Parts,
+        body: Incoming,
+        mut now: Instant,
+    ) -> Result<(Handled, Instant), Failure> {
         // Before the parts are borrowed; nearly no request has it.
-        let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
-        let (parts, body) = request.into_parts();
+        let on_upgrade = parts.extensions.remove::<OnUpgrade>();
+        let parts = &*parts;
         if parts.method == Method::CONNECT {
             return Err(Failure::Connect);
         }
@@ -117,12 +124,12 @@ impl Proxy {
         }
         let raw = parts.uri.path_and_query().map_or("", |raw| raw.as_str());
         let target = Target::parse(raw)?;
-        let host = host::host(&parts)?;
+        let host = host::host(parts)?;
         let present = Present::of(&parts.headers);
-        let framing = head::framing(&parts, present, is_empty(&body))?;
+        let framing = head::framing(parts, present, is_empty(&body))?;
         let upgrade = on_upgrade
             .is_some()
-            .then(|| head::upgrade(&parts, present, framing))
+            .then(|| head::upgrade(parts, present, framing))
             .flatten();
         let is_websocket = upgrade.is_some_and(head::is_websocket);
 
@@ -132,12 +139,12 @@ impl Proxy {
             ..RequestRules::default()
         };
         let sender = self
-            .identify(&target, &parts, present, is_websocket, &mut rules)
+            .identify(&target, parts, present, is_websocket, &mut rules, &mut now)
             .await?;
-        let placed = self.find(&target).await?;
+        let placed = self.find(&target, &mut now).await?;
 
         let asked = Asked {
-            parts: &parts,
+            parts,
             present,
             target: raw,
             host,
@@ -147,16 +154,16 @@ impl Proxy {
             rules,
         };
         let reply = self
-            .ask(client, &asked, &sender, placed, Replay::new(body))
+            .ask(client, &asked, &sender, placed, Replay::new(body), now)
             .await?;
         let tunnel = match (reply.upgraded, on_upgrade) {
-            (Some(worker), Some(on_upgrade)) => Some(Tunnel::new(
+            (Some(worker), Some(on_upgrade)) => Some(Box::new(Tunnel::new(
                 on_upgrade,
-                worker,
+                *worker,
                 is_websocket,
                 self.domain.clone(),
                 self.metrics.tunnels.clone(),
-            )),
+            ))),
             _ => None,
         };
         let mut headers = reply.headers;
@@ -167,7 +174,7 @@ impl Proxy {
         let mut response = Response::new(AnswerBody::reply(reply.body));
         *response.status_mut() = reply.status;
         *response.headers_mut() = headers;
-        Ok(Handled { response, tunnel })
+        Ok((Handled { response, tunnel }, reply.came_at))
     }
 
     /// Who asks, and whether they may. Notes in `rules` which headers were for us.
@@ -178,17 +185,25 @@ impl Proxy {
         present: Present,
         is_websocket: bool,
         rules: &mut RequestRules,
+        now: &mut Instant,
     ) -> Result<Sender<'r>, Failure> {
         if present.own
             && let Some(call) = CallHeaders::read(&parts.headers)?
         {
             // The worker vouches for its instances; the rules of namespaces are for those from outside.
-            return Ok(Sender::Instance(self.verify(call).await?));
+            let call = self.verify(call).await?;
+            *now = self.domain.monotonic();
+            return Ok(Sender::Instance(call));
         }
-        let admitted = self
-            .passport
-            .admit(target.ns, &parts.headers, is_websocket)
-            .await?;
+        let admit = self.passport.admit(target.ns, &parts.headers, is_websocket);
+        let admitted = match admit.now() {
+            Ok(admitted) => admitted?,
+            Err(later) => {
+                let admitted = later.await?;
+                *now = self.domain.monotonic();
+                admitted
+            }
+        };
         rules.strip_authorization = admitted.strip_authorization;
         rules.strip_bearer_subprotocol = admitted.strip_bearer_subprotocol;
         Ok(match admitted.account {
@@ -218,13 +233,15 @@ impl Proxy {
     }
 
     /// Who holds the instance.
-    async fn find(&self, target: &Target<'_>) -> Result<Arc<Placed>, NotPlaced> {
+    async fn find(&self, target: &Target<'_>, now: &mut Instant) -> Result<Arc<Placed>, NotPlaced> {
         let env = PlacementKey::SINGLE;
-        if let Some(placed) = self.placement.known(env, target.ns, &target.id) {
+        if let Some(placed) = self.placement.known_at(env, target.ns, &target.id, *now) {
             return Ok(placed);
         }
         let key = self.placement.key(env, target.ns, &target.id);
-        self.placement.resolve(&key).await
+        let placed = self.placement.resolve(&key).await;
+        *now = self.domain.monotonic();
+        placed
     }
 
     /// Asks the holder, and where it has not run the request, the next one.
@@ -235,15 +252,20 @@ impl Proxy {
         sender: &Sender<'_>,
         mut placed: Arc<Placed>,
         replay: Replay<Incoming>,
+        mut now: Instant,
     ) -> Result<Reply, Failure> {
         let mut moves = 0;
         let reply = loop {
             let token = sender.token(&placed);
-            let head = asked.head(&placed, token.as_ref().map_or(Token::Anonymous, Token::Of));
+            let token = match &token {
+                Some(token) => Token::Of(token),
+                None => Token::Anonymous(now),
+            };
+            let head = asked.head(&placed, token);
             let sent = placed
                 .worker
                 .backend
-                .send(client.lane(), head, replay.upload())
+                .send_at(now, client.lane(), head, replay.upload())
                 .await;
             let may_move = moves < MOST_MOVES && replay.is_whole();
             let next = match sent {
@@ -257,6 +279,7 @@ impl Proxy {
                 Err(error) => self.after_failure(error, &placed, may_move).await?,
             };
             placed = next;
+            now = self.domain.monotonic();
             moves += 1;
         };
         replay.settle();

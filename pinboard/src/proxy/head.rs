@@ -3,6 +3,7 @@
 use http::request::Parts;
 use http::{HeaderMap, Method, Version, header};
 use pinned_wire::headers::{ATTESTATION, EPOCH};
+use tokio::time::Instant;
 
 use super::headers::{self, RequestRules, write_line};
 use super::present::Present;
@@ -72,7 +73,7 @@ impl Asked<'_> {
             bytes.extend_from_slice(b"expect: 100-continue\r\n");
         }
         match token {
-            Token::Anonymous => placed.worker.with_anonymous_token(|token| {
+            Token::Anonymous(now) => placed.worker.with_anonymous_token(now, |token| {
                 write_line(&mut bytes, &ATTESTATION, token.as_bytes());
             }),
             Token::Of(token) => write_line(&mut bytes, &ATTESTATION, token.as_bytes()),
@@ -104,8 +105,8 @@ impl Asked<'_> {
 /// Whom a request is attested as.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Token<'t> {
-    /// Nobody in particular.
-    Anonymous,
+    /// Nobody in particular. The clock has just been read.
+    Anonymous(Instant),
     /// This, which was made for it.
     Of(&'t http::HeaderValue),
 }
@@ -117,13 +118,10 @@ pub(super) fn framing(
     is_empty: bool,
 ) -> Result<Framing, FramingError> {
     let headers = &parts.headers;
-    let mut lengths = headers.get_all(header::CONTENT_LENGTH).into_iter();
-    let length = lengths.next();
-    if lengths.next().is_some() {
-        return Err(FramingError::Lengths);
-    }
-    let length = length.map(|value| content_length(value.as_bytes()));
-    let length = length.transpose()?;
+    let length = match present.content_length {
+        true => content_length(headers)?,
+        false => None,
+    };
     if present.transfer_encoding {
         let mut codings = headers.get_all(header::TRANSFER_ENCODING).into_iter();
         let is_chunked = codings
@@ -145,13 +143,21 @@ pub(super) fn framing(
     })
 }
 
-fn content_length(value: &[u8]) -> Result<u64, FramingError> {
-    std::str::from_utf8(value)
-        .ok()
-        // `parse` alone would take a sign.
-        .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))
-        .and_then(|digits| digits.parse().ok())
-        .ok_or(FramingError::Length)
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, FramingError> {
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).into_iter();
+    let length = lengths.next();
+    if lengths.next().is_some() {
+        return Err(FramingError::Lengths);
+    }
+    let parsed = |value: &http::HeaderValue| {
+        std::str::from_utf8(value.as_bytes())
+            .ok()
+            // `parse` alone would take a sign.
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))
+            .and_then(|digits| digits.parse().ok())
+            .ok_or(FramingError::Length)
+    };
+    length.map(parsed).transpose()
 }
 
 fn has_trailers_beside_length(parts: &Parts) -> bool {

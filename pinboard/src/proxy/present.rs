@@ -6,6 +6,7 @@ use http::HeaderMap;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Present {
     pub(super) connection: bool,
+    pub(super) content_length: bool,
     pub(super) te: bool,
     pub(super) transfer_encoding: bool,
     pub(super) upgrade: bool,
@@ -21,6 +22,7 @@ impl Present {
         for name in headers.keys() {
             match name.as_str() {
                 "connection" => present.connection = true,
+                "content-length" => present.content_length = true,
                 "te" => present.te = true,
                 "transfer-encoding" => present.transfer_encoding = true,
                 "upgrade" => present.upgrade = true,
@@ -51,7 +53,9 @@ mod tests {
     #[test]
     fn each_is_seen() {
         assert!(with("connection").connection && with("te").te && with("upgrade").upgrade);
-        assert!(with("transfer-encoding").transfer_encoding);
+        assert!(
+            with("transfer-encoding").transfer_encoding && with("content-length").content_length
+        );
         for name in ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"] {
             assert!(with(name).forwarded, "{name}");
         }
@@ -62,12 +66,14 @@ mod tests {
         }
         let Present {
             connection,
+            content_length,
             te,
             transfer_encoding,
             upgrade,
             forwarded,
             own,
         } = with("cookie");
-        assert!(!(connection || te || transfer_encoding || upgrade || forwarded || own));
+        let about_framing = content_length || te || transfer_encoding;
+        assert!(!(connection || about_framing || upgrade || forwarded || own));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr2};
 use pinned_wire::ids::{decode_id, invalid_id_reason, invalid_namespace_reason};
 
 /// What the target of a request names: `/<ns>/<id>` and whatever follows.
@@ -42,21 +43,26 @@ impl<'a> Target<'a> {
     ///
     /// As [`TargetError`] says.
     pub fn parse(raw: &'a str) -> Result<Self, TargetError> {
-        let path = match raw.find('?') {
+        let path = match memchr(b'?', raw.as_bytes()) {
             Some(query) => &raw[..query],
             None => raw,
         };
         let beyond = path.strip_prefix('/').ok_or(TargetError::NotFound)?;
-        let slash = beyond.find('/').ok_or(TargetError::NotFound)? + 1;
+        let slash = memchr(b'/', beyond.as_bytes()).ok_or(TargetError::NotFound)? + 1;
         let (ns, after) = (&path[..slash], &path[slash + 1..]);
         // Also when it is only spelled in another way: a namespace has one spelling.
         if invalid_namespace_reason(ns).is_some() {
             return Err(TargetError::NotFound);
         }
-        let (segment, rest) = match after.find('/') {
+        let (segment, rest) = match memchr(b'/', after.as_bytes()) {
             Some(end) => after.split_at(end),
             None => (after, ""),
         };
+        if invalid_id_reason(segment).is_none() && !climbs(rest) {
+            // Nearly always: nothing is encoded, for no id has a percent sign.
+            let id = Cow::Borrowed(segment);
+            return Ok(Self { ns, id });
+        }
         let id = decode_id(segment).map_err(|_| TargetError::InvalidId(NOT_TEXT))?;
         if id.contains('/') || climbs(rest) {
             return Err(TargetError::NotFound);
@@ -73,7 +79,7 @@ impl<'a> Target<'a> {
         let Some(beyond) = raw.strip_prefix('/') else {
             return "";
         };
-        let end = beyond.find(['/', '?']).unwrap_or(beyond.len());
+        let end = memchr2(b'/', b'?', beyond.as_bytes()).unwrap_or(beyond.len());
         &beyond[..end]
     }
 }
@@ -87,7 +93,7 @@ const NOT_TEXT: &str = "id must contain only [A-Za-z0-9._~-]";
 /// Some take a backslash for a slash, or decode before they resolve: it has to stay within whoever reads it.
 fn climbs(rest: &str) -> bool {
     let rest = rest.as_bytes();
-    if !rest.contains(&b'.') && !rest.contains(&b'%') {
+    if memchr2(b'.', b'%', rest).is_none() {
         return false;
     }
     let is_slash = |byte: u8, is_encoded: bool| byte == b'/' && !is_encoded;

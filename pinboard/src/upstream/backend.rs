@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use pinned_domain::Domain;
+use tokio::time::Instant;
 use url::Url;
 
 use super::connection::Connection;
@@ -122,6 +123,35 @@ impl Backend {
         self.send_with_interim(lane, head, body, |_, _| {})
     }
 
+    /// As [`send`](Self::send), for whoever has just read the clock.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`send`](Self::send).
+    pub fn send_at<B>(
+        &self,
+        now: Instant,
+        lane: usize,
+        head: RequestHead,
+        body: B,
+    ) -> impl Future<Output = Result<Reply, ExchangeError>> + Send
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        // Outside of any `async`, each of which would keep a copy of what it is given.
+        self.exchange(
+            now,
+            &self.lanes[lane % self.lanes.len()],
+            Exchange::new(head, body, &self.options.domain),
+            |_, _| {},
+        )
+    }
+
     /// As [`send`](Self::send); `interim` is told of each interim response but `100` and `101` (RFC 9110, 15.2).
     ///
     /// # Errors
@@ -142,8 +172,8 @@ impl Backend {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        // Outside of any `async`, each of which would keep a copy of what it is given.
         self.exchange(
+            self.options.domain.monotonic(),
             &self.lanes[lane % self.lanes.len()],
             Exchange::new(head, body, &self.options.domain),
             interim,
@@ -152,6 +182,7 @@ impl Backend {
 
     async fn exchange<B>(
         &self,
+        mut now: Instant,
         lane: &Arc<Lane>,
         mut exchange: Exchange<B>,
         mut interim: impl FnMut(StatusCode, HeaderMap) + Send,
@@ -161,7 +192,7 @@ impl Backend {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         loop {
-            let idle = lane.take();
+            let idle = lane.take(now);
             let was_idle = idle.is_some();
             let mut connection = match idle {
                 Some(connection) => connection,
@@ -171,8 +202,11 @@ impl Backend {
             let head =
                 poll_fn(|cx| exchange.poll_head(cx, &mut connection, was_idle, &mut interim));
             match head.await {
-                Ok(head) => return Ok(exchange.into_reply(head, connection, Some(lane))),
-                Err(Failure::Stale) => {}
+                Ok(head) => {
+                    let came_at = self.options.domain.monotonic();
+                    return Ok(exchange.into_reply(head, came_at, connection, Some(lane)));
+                }
+                Err(Failure::Stale) => now = self.options.domain.monotonic(),
                 Err(Failure::Failed(error)) => return Err(error),
             }
         }

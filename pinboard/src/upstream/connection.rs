@@ -52,6 +52,19 @@ impl Connection {
         Poll::Ready(Ok(read))
     }
 
+    /// Whether anything has come, on a connection that nobody waits for; its end counts. Whoever is told of nothing need not
+    /// be woken by what comes later, except where only a read can tell.
+    pub(super) fn has_come(&mut self, cx: &mut Context<'_>) -> bool {
+        match &self.stream {
+            // Neither asks the system where nothing has been told, nor leaves a waker.
+            Stream::Tcp(tcp) => !matches!(
+                tcp.try_read_buf(&mut self.buffer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock
+            ),
+            Stream::Tls(_) | Stream::Other(_) => self.poll_fill(cx).is_ready(),
+        }
+    }
+
     fn space(&self) -> usize {
         self.buffer.capacity() - self.buffer.len()
     }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use pinned_domain::Domain;
+use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::pool::Lane;
@@ -65,7 +66,7 @@ where
     ) -> Poll<Result<ResponseHead, Failure>> {
         loop {
             let is_still_idle = was_idle && !self.outgoing.may_have_reached();
-            if is_still_idle && connection.poll_fill(cx).is_ready() {
+            if is_still_idle && connection.has_come(cx) {
                 // Its end has come, or something that nobody asked for.
                 return Poll::Ready(Err(Failure::Stale));
             }
@@ -113,7 +114,8 @@ where
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return self.fail(ExchangeErrorKind::Reset, error),
-                Poll::Pending if has_sent => {}
+                // There may be more to send at once.
+                Poll::Pending if has_sent && matches!(self.sending, Sending::Ongoing) => {}
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -161,6 +163,7 @@ where
     pub(super) fn into_reply(
         mut self,
         head: ResponseHead,
+        came_at: Instant,
         connection: Box<Connection>,
         home: Option<&Arc<Lane>>,
     ) -> Reply {
@@ -169,8 +172,9 @@ where
             return Reply {
                 status,
                 headers,
+                came_at,
                 body: ReplyBody::empty(),
-                upgraded: Some(Upgraded::new(*connection)),
+                upgraded: Some(Box::new(Upgraded::new(*connection))),
             };
         }
         let (upload, is_sent): (Option<Box<dyn Upload>>, bool) = match self.sending {
@@ -187,6 +191,7 @@ where
         };
         let body = ReplyBody::new(Parts {
             connection,
+            came_at,
             decoder: head.body,
             upload,
             home: home.filter(|_| head.is_persistent && is_sent),
@@ -194,6 +199,7 @@ where
         Reply {
             status,
             headers,
+            came_at,
             body,
             upgraded: None,
         }

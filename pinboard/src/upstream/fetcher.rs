@@ -74,7 +74,9 @@ impl HttpFetcher {
                 Failure::Failed(error) => failed(error),
                 Failure::Stale => FetchError::Connect(io::ErrorKind::NotConnected.into()),
             })?;
-        whole(exchange.into_reply(head, connection, None), limit).await
+        let came_at = self.domain.monotonic();
+        let reply = exchange.into_reply(head, came_at, connection, None);
+        whole(reply, limit).await
     }
 
     async fn addresses(&self, url: &Url) -> io::Result<Vec<SocketAddr>> {

@@ -43,10 +43,10 @@ impl Lane {
     }
 
     /// The connection that was used last, unless that was too long ago. It may have been closed since: only a read tells.
-    pub(super) fn take(&self) -> Option<Box<Connection>> {
+    pub(super) fn take(&self, now: Instant) -> Option<Box<Connection>> {
         let mut idle = self.idle.lock();
         let mut last = idle.pop_back()?;
-        if !last.is_expired(self.domain.monotonic()) {
+        if !last.is_expired(now) {
             drop(idle);
             last.connection.wake();
             return Some(last.connection);
@@ -59,9 +59,13 @@ impl Lane {
     }
 
     /// Keeps a connection whose last response has been read to its end, and nothing beyond.
-    pub(super) fn put(&self, mut connection: Box<Connection>) {
+    pub(super) fn put(&self, connection: Box<Connection>) {
+        self.put_at(connection, self.domain.monotonic());
+    }
+
+    /// As [`put`](Self::put), for whoever has just read the clock.
+    pub(super) fn put_at(&self, mut connection: Box<Connection>, since: Instant) {
         connection.rest();
-        let since = self.domain.monotonic();
         let mut closed: [Option<Idle>; CLOSED_AT_ONCE] = Default::default();
         let mut idle = self.idle.lock();
         for closed in &mut closed {

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
 
 use super::Upgraded;
 use super::connection::Connection;
@@ -24,10 +25,12 @@ pub struct Reply {
     pub status: StatusCode,
     /// The headers, as they came.
     pub headers: HeaderMap,
+    /// When the whole head had come.
+    pub came_at: Instant,
     /// The body. Polling it also sends what is left of the request's.
     pub body: ReplyBody,
-    /// What the connection has become, after a 101.
-    pub upgraded: Option<Upgraded>,
+    /// What the connection has become, after a 101. In a box, because every other reply would move the room for it.
+    pub upgraded: Option<Box<Upgraded>>,
 }
 
 /// The body of a [`Reply`]. Dropping it before its end closes the connection.
@@ -62,6 +65,7 @@ struct Streaming {
 /// What a body is made of.
 pub(super) struct Parts<'a> {
     pub(super) connection: Box<Connection>,
+    pub(super) came_at: Instant,
     pub(super) decoder: Decoder,
     pub(super) upload: Option<Box<dyn Upload>>,
     pub(super) home: Option<&'a Arc<Lane>>,
@@ -78,19 +82,25 @@ impl ReplyBody {
     pub(super) fn new(parts: Parts<'_>) -> Self {
         let Parts {
             mut connection,
+            came_at,
             mut decoder,
             upload,
             home,
         } = parts;
         let first = match decoder.decode(&mut connection.buffer) {
             Ok(Decoded::Data(data)) if decoder.is_done() && upload.is_none() => {
-                settle(connection, home);
+                settle(connection, home, |lane, connection| {
+                    lane.put_at(connection, came_at);
+                });
                 return Self {
                     state: State::Whole(data),
                 };
             }
             Ok(Decoded::End) => {
-                settle(connection, home.filter(|_| upload.is_none()));
+                let home = home.filter(|_| upload.is_none());
+                settle(connection, home, |lane, connection| {
+                    lane.put_at(connection, came_at);
+                });
                 return Self::empty();
             }
             Ok(Decoded::Data(data)) => Some(Ok(Frame::data(data))),
@@ -111,11 +121,15 @@ impl ReplyBody {
 }
 
 /// Takes a connection home after a response. What has come beyond that answers nothing: the connection is closed then.
-fn settle(connection: Box<Connection>, home: Option<&Arc<Lane>>) {
+fn settle(
+    connection: Box<Connection>,
+    home: Option<&Arc<Lane>>,
+    put: impl FnOnce(&Lane, Box<Connection>),
+) {
     if let Some(lane) = home
         && connection.buffer.is_empty()
     {
-        lane.put(connection);
+        put(lane, connection);
     }
 }
 
@@ -174,6 +188,7 @@ impl ReplyBody {
             settle(
                 streaming.connection,
                 streaming.home.as_ref().filter(|_| is_sent),
+                Lane::put,
             );
         }
     }

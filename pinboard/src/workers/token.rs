@@ -1,15 +1,19 @@
-//! The attestation of anonymous requests, kept for the second in which it was minted.
+//! The attestation of anonymous requests, kept for a second after it was minted.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// For how long a token is used.
+const KEPT: Duration = Duration::from_secs(1);
 
 /// How old a token may be that is used because a newer one is just being minted: far less than what it is good for.
-const STILL_GOOD: u64 = 10;
+const STILL_GOOD: Duration = Duration::from_secs(10);
 
 /// The latest token. Reading it takes no lock.
 #[derive(Default)]
@@ -20,45 +24,55 @@ pub(super) struct TokenCache {
 }
 
 struct Minted {
-    /// The second of `iat`.
-    second: u64,
+    at: Instant,
     header: HeaderValue,
 }
 
+impl Minted {
+    /// A request that read the clock a moment before this was minted may have it as well.
+    fn is_younger_than(&self, age: Duration, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < age
+    }
+}
+
 impl TokenCache {
-    /// Gives `take` the token of this second, which `mint` makes. Of all who ask when a second begins, one mints.
+    /// Gives `take` the token of this second, which `mint` makes by the wall clock. Of all who ask when one is too old, one
+    /// mints.
+    #[inline]
     pub(super) fn with<T>(
         &self,
-        now: SystemTime,
-        mint: impl Fn(SystemTime) -> HeaderValue,
+        now: Instant,
+        mint: impl Fn() -> HeaderValue,
         take: impl FnOnce(&HeaderValue) -> T,
     ) -> T {
-        let second = unix_seconds(now);
         {
             let kept = self.kept.load();
-            if let Some(kept) = kept.as_deref().filter(|kept| kept.second == second) {
+            if let Some(kept) = kept
+                .as_deref()
+                .filter(|kept| kept.is_younger_than(KEPT, now))
+            {
                 return take(&kept.header);
             }
         }
-        let minted = self.renewed(second, || {
+        let minted = self.renewed(now, || {
             Arc::new(Minted {
-                second,
-                header: mint(now),
+                at: now,
+                header: mint(),
             })
         });
         take(&minted.header)
     }
 
-    fn renewed(&self, second: u64, fresh: impl Fn() -> Arc<Minted>) -> Arc<Minted> {
+    fn renewed(&self, now: Instant, fresh: impl Fn() -> Arc<Minted>) -> Arc<Minted> {
+        let young = |age| {
+            let kept = self.kept.load_full();
+            kept.filter(|kept| kept.is_younger_than(age, now))
+        };
         let Some(_minting) = self.minting.try_lock() else {
-            let good = |kept: &Arc<Minted>| {
-                let age = second.checked_sub(kept.second);
-                age.is_some_and(|age| age <= STILL_GOOD)
-            };
-            return self.kept.load_full().filter(good).unwrap_or_else(fresh);
+            return young(STILL_GOOD).unwrap_or_else(fresh);
         };
         // Whoever held the lock a moment ago may have minted it.
-        if let Some(kept) = self.kept.load_full().filter(|kept| kept.second == second) {
+        if let Some(kept) = young(KEPT) {
             return kept;
         }
         let minted = fresh();
@@ -75,11 +89,6 @@ pub(super) fn header(token: &str) -> HeaderValue {
     value
 }
 
-fn unix_seconds(at: SystemTime) -> u64 {
-    at.duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
-}
-
 impl fmt::Debug for TokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TokenCache").finish_non_exhaustive()
@@ -88,19 +97,42 @@ impl fmt::Debug for TokenCache {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::SystemTime;
 
+    use pinned_domain::Domain;
     use pinned_wire::attestation::{Claims, mint, verify};
 
     use super::*;
 
-    fn at(millis: u64) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000) + Duration::from_millis(millis)
+    /// Two clocks that can be set apart.
+    struct Clocks {
+        start: Instant,
+        cache: TokenCache,
     }
 
-    fn token(cache: &TokenCache, now: SystemTime) -> HeaderValue {
-        let mint = |now| header(&mint("0f1e2d", &Claims::new("session-1", now)));
-        cache.with(now, mint, HeaderValue::clone)
+    impl Clocks {
+        fn new() -> Self {
+            Self {
+                start: Domain::real().monotonic(),
+                cache: TokenCache::default(),
+            }
+        }
+
+        /// A token when the monotonic clock has gone on for `millis` and the wall clock shows `wall`.
+        fn token(&self, millis: u64, wall: SystemTime) -> HeaderValue {
+            let mint = || header(&mint("0f1e2d", &Claims::new("session-1", wall)));
+            let now = self.start + Duration::from_millis(millis);
+            self.cache.with(now, mint, HeaderValue::clone)
+        }
+
+        /// The same, when both have gone on alike.
+        fn token_at(&self, millis: u64) -> HeaderValue {
+            self.token(millis, at(millis))
+        }
+    }
+
+    fn at(millis: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000) + Duration::from_millis(millis)
     }
 
     /// Whether two are one allocation, and so one minting.
@@ -111,10 +143,10 @@ mod tests {
     // P6.1, W8.3
     #[test]
     fn a_token_is_minted_once_a_second() {
-        let cache = TokenCache::default();
-        let first = token(&cache, at(0));
-        assert!(same(&first, &token(&cache, at(999))));
-        let second = token(&cache, at(1_000));
+        let clocks = Clocks::new();
+        let first = clocks.token_at(0);
+        assert!(same(&first, &clocks.token_at(999)));
+        let second = clocks.token_at(1_000);
         assert!(!same(&first, &second));
         let text = second.to_str().expect("text");
         let claims = verify("0f1e2d", &["session-1"], at(1_000), text).expect("it is valid");
@@ -122,24 +154,31 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_gets_tokens_of_its_time() {
-        let cache = TokenCache::default();
-        token(&cache, at(3_600_000));
-        let text = token(&cache, at(0));
+    fn a_wall_clock_that_is_set_back_gets_tokens_of_its_time() {
+        let clocks = Clocks::new();
+        clocks.token(0, at(3_600_000));
+        let text = clocks.token(1_000, at(0));
         let text = text.to_str().expect("text");
         assert!(verify("0f1e2d", &["session-1"], at(0), text).is_some());
     }
 
     #[test]
     fn who_comes_while_another_mints_takes_the_last_one_if_it_is_not_old() {
-        let cache = TokenCache::default();
-        let first = token(&cache, at(0));
-        let minting = cache.minting.lock();
-        assert!(same(&first, &token(&cache, at(10_000))));
-        let own = token(&cache, at(11_000));
+        let clocks = Clocks::new();
+        let first = clocks.token_at(0);
+        let minting = clocks.cache.minting.lock();
+        assert!(same(&first, &clocks.token_at(9_999)));
+        let own = clocks.token_at(10_000);
         drop(minting);
         assert!(!same(&first, &own));
         let text = own.to_str().expect("text");
-        assert!(verify("0f1e2d", &["session-1"], at(11_000), text).is_some());
+        assert!(verify("0f1e2d", &["session-1"], at(10_000), text).is_some());
+    }
+
+    #[test]
+    fn who_read_the_clock_before_another_minted_takes_that_one() {
+        let clocks = Clocks::new();
+        let first = clocks.token_at(1_000);
+        assert!(same(&first, &clocks.token_at(0)));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::HeaderValue;
 use parking_lot::RwLock;
@@ -235,28 +235,21 @@ impl Worker {
     /// The token of a request from nobody in particular; minted once a second (P6.1).
     #[must_use]
     pub fn anonymous_token(&self) -> HeaderValue {
-        self.with_anonymous_token(HeaderValue::clone)
+        self.with_anonymous_token(self.domain.monotonic(), HeaderValue::clone)
     }
 
     /// As [`anonymous_token`](Self::anonymous_token), for whoever copies it to another place: nothing that other threads
-    /// write is touched.
+    /// write is touched, nor the clock read again.
     #[inline]
-    pub fn with_anonymous_token<T>(&self, take: impl FnOnce(&HeaderValue) -> T) -> T {
-        self.tokens.with(
-            self.domain.now(),
-            |now| self.mint(now, |claims| claims),
-            take,
-        )
+    pub fn with_anonymous_token<T>(&self, now: Instant, take: impl FnOnce(&HeaderValue) -> T) -> T {
+        let mint = || self.token(|claims| claims);
+        self.tokens.with(now, mint, take)
     }
 
     /// The token of a request with claims of its own: a calling instance, an account.
     #[must_use]
     pub fn token(&self, claims: impl FnOnce(Claims) -> Claims) -> HeaderValue {
-        self.mint(self.domain.now(), claims)
-    }
-
-    fn mint(&self, now: SystemTime, claims: impl FnOnce(Claims) -> Claims) -> HeaderValue {
-        let claims = claims(Claims::new(self.id.as_str(), now));
+        let claims = claims(Claims::new(self.id.as_str(), self.domain.now()));
         header(&self.key.mint(&claims))
     }
 

@@ -63,12 +63,18 @@ impl ResponseHead {
         let is_http_11 = response.version == Some(1);
         let mut headers = fields::map(&head, response.headers)?;
 
-        let length = content_length(&headers)?;
-        let is_chunked = is_chunked(&headers)?;
+        // One look at the names costs less than asking for each.
+        let has = |wanted| headers.keys().any(|name| name == wanted);
+        let length = match has(header::CONTENT_LENGTH) {
+            true => content_length(&headers)?,
+            false => None,
+        };
+        let is_chunked = has(header::TRANSFER_ENCODING) && is_chunked(&headers)?;
         if is_chunked && (length.is_some() || !is_http_11) {
             return Err(Malformed("a Transfer-Encoding that others may not see"));
         }
-        let mut is_persistent = is_http_11 && !says_close(&headers);
+        let says_close = has(header::CONNECTION) && says_close(&headers);
+        let mut is_persistent = is_http_11 && !says_close;
         let has_no_body = no_body || status == StatusCode::NOT_MODIFIED;
         let body = if has_no_body {
             Decoder::Empty
