@@ -19,6 +19,7 @@
 pub mod cli;
 pub mod config;
 pub mod events;
+mod headers;
 pub mod logs;
 pub mod metrics;
 pub mod node;

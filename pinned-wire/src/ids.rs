@@ -115,7 +115,7 @@ const CLASSES: [Class; 256] = {
                 Class::Unreserved
             }
             b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b':'
-            | b'@' => Class::Plain,
+            | b'@' => Class::OtherPchar,
             _ => Class::Neither,
         };
         byte += 1;
@@ -128,7 +128,7 @@ enum Class {
     /// RFC 3986 `unreserved`.
     Unreserved,
     /// The rest of RFC 3986 `pchar`, less the percent-encoded ones.
-    Plain,
+    OtherPchar,
     Neither,
 }
 
@@ -136,6 +136,7 @@ fn is_unreserved(byte: u8) -> bool {
     CLASSES[usize::from(byte)] == Class::Unreserved
 }
 
+/// RFC 3986 `pchar`, less the percent-encoded ones.
 fn is_plain(byte: u8) -> bool {
     CLASSES[usize::from(byte)] != Class::Neither
 }

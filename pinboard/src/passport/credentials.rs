@@ -4,6 +4,7 @@ use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
 
 use super::static_token::MAX_TOKEN_BYTES;
+use crate::headers::has;
 
 /// What the subprotocol that carries a token begins with. A token follows it as it is; a browser only takes those of letters, digits
 /// and ``!#$%&'*+-.^_`|~``.
@@ -74,8 +75,7 @@ impl<'a> Credentials<'a> {
 
 #[inline]
 fn authorization(headers: &HeaderMap) -> Place<&str> {
-    // Mostly there is none, and a look at the names costs less than hashing this one.
-    if headers.keys().all(|name| name != AUTHORIZATION) {
+    if !has(headers, &AUTHORIZATION) {
         return Place::Absent;
     }
     let mut values = headers.get_all(AUTHORIZATION).iter();

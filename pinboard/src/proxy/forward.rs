@@ -84,6 +84,9 @@ impl Proxy {
 
     /// Answers a request. Its head stays where it is: it is large, and every `async fn` keeps a copy of what it is given.
     ///
+    /// Takes hyper's `OnUpgrade` out of the extensions of `parts`, so that nobody else can upgrade the connection, and leaves
+    /// the rest as it is.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection to the worker: the request may have reached it. The id may have been placed.
@@ -254,8 +257,8 @@ impl Proxy {
         replay: Replay<Incoming>,
         mut now: Instant,
     ) -> Result<Reply, Failure> {
-        let mut moves = 0;
-        let reply = loop {
+        let (mut moves, mut refused_at) = (0, None);
+        let mut reply = loop {
             let token = sender.token(&placed);
             let token = match &token {
                 Some(token) => Token::Of(token),
@@ -271,9 +274,15 @@ impl Proxy {
             let next = match sent {
                 Ok(reply) => {
                     let verdict = verdict(reply.status, &reply.headers);
+                    if verdict == Verdict::Answered {
+                        break reply;
+                    }
                     match self.judge(verdict, &placed, may_move).await? {
                         Some(next) => next,
-                        None => break reply,
+                        None => {
+                            refused_at = Some(self.domain.monotonic());
+                            break reply;
+                        }
                     }
                 }
                 Err(error) => self.after_failure(error, &placed, may_move).await?,
@@ -283,6 +292,10 @@ impl Proxy {
             moves += 1;
         };
         replay.settle();
+        if let Some(refused_at) = refused_at {
+            // It has perhaps been waited for the id to move (P5.10).
+            reply.came_at = refused_at;
+        }
         Ok(reply)
     }
 

@@ -105,7 +105,7 @@ impl Asked<'_> {
 /// Whom a request is attested as.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Token<'t> {
-    /// Nobody in particular. The clock has just been read.
+    /// Nobody in particular, at this time.
     Anonymous(Instant),
     /// This, which was made for it.
     Of(&'t http::HeaderValue),

@@ -58,13 +58,14 @@ impl<'a> Target<'a> {
             Some(end) => after.split_at(end),
             None => (after, ""),
         };
-        if invalid_id_reason(segment).is_none() && !climbs(rest) {
+        let climbs = climbs(rest);
+        if invalid_id_reason(segment).is_none() && !climbs {
             // Nearly always: nothing is encoded, for no id has a percent sign.
             let id = Cow::Borrowed(segment);
             return Ok(Self { ns, id });
         }
         let id = decode_id(segment).map_err(|_| TargetError::InvalidId(NOT_TEXT))?;
-        if id.contains('/') || climbs(rest) {
+        if id.contains('/') || climbs {
             return Err(TargetError::NotFound);
         }
         match invalid_id_reason(&id) {

@@ -24,6 +24,7 @@ use super::limit::Permit;
 use super::serve::Shared;
 use super::table::Registered;
 use super::vitals::{Listener, Nudge, Upgrade, Vitals, Work};
+use crate::headers::has;
 use crate::proxy::{Client, Held, Target, Tunnel};
 
 /// The first segments of paths that are not instances'.
@@ -130,7 +131,7 @@ impl Connection {
     ) -> Result<Response<ServedBody>, std::convert::Infallible> {
         let work = self.vitals().begin();
         // As the strict reading asks it, which waits for a decision then.
-        let asks_upgrade = request.headers().keys().any(|name| name == UPGRADE);
+        let asks_upgrade = has(request.headers(), &UPGRADE);
         let on_upgrade = match asks_upgrade {
             true => request.extensions().get::<OnUpgrade>().cloned(),
             false => None,

@@ -250,3 +250,36 @@ impl Future for Told<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_listener_that_was_told_goodbye_hears_that_it_has_to_end() {
+        for listener in [Listener::Connection, Listener::Tunnel] {
+            let (vitals, woken) = (Vitals::default(), Arc::<Woken>::default());
+            let waker = Waker::from(Arc::clone(&woken));
+            vitals.listen(listener, &Context::from_waker(&waker));
+            for (times, nudge) in [(1, Nudge::Goodbye), (2, Nudge::Close), (3, Nudge::End)] {
+                // Twice is as good as once.
+                vitals.tell(nudge);
+                vitals.tell(nudge);
+                assert_eq!(woken.0.load(Ordering::Relaxed), times, "{listener:?}");
+                assert_eq!(vitals.nudge(), nudge);
+            }
+        }
+    }
+}

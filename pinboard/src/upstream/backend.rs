@@ -120,10 +120,11 @@ impl Backend {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.send_with_interim(lane, head, body, |_, _| {})
+        self.send_at(self.options.domain.monotonic(), lane, head, body)
     }
 
-    /// As [`send`](Self::send), for whoever has just read the clock.
+    /// As [`send`](Self::send), for whoever has just read the clock: `now` decides which idle connections are still used, and
+    /// an older time would use one that has expired.
     ///
     /// # Errors
     ///
@@ -143,13 +144,7 @@ impl Backend {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        // Outside of any `async`, each of which would keep a copy of what it is given.
-        self.exchange(
-            now,
-            &self.lanes[lane % self.lanes.len()],
-            Exchange::new(head, body, &self.options.domain),
-            |_, _| {},
-        )
+        self.begin(now, lane, head, body, |_, _| {})
     }
 
     /// As [`send`](Self::send); `interim` is told of each interim response but `100` and `101` (RFC 9110, 15.2).
@@ -172,8 +167,25 @@ impl Backend {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let now = self.options.domain.monotonic();
+        self.begin(now, lane, head, body, interim)
+    }
+
+    fn begin<B>(
+        &self,
+        now: Instant,
+        lane: usize,
+        head: RequestHead,
+        body: B,
+        interim: impl FnMut(StatusCode, HeaderMap) + Send,
+    ) -> impl Future<Output = Result<Reply, ExchangeError>> + Send
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        // Outside of any `async`, each of which would keep a copy of what it is given.
         self.exchange(
-            self.options.domain.monotonic(),
+            now,
             &self.lanes[lane % self.lanes.len()],
             Exchange::new(head, body, &self.options.domain),
             interim,

@@ -52,11 +52,12 @@ impl Connection {
         Poll::Ready(Ok(read))
     }
 
-    /// Whether anything has come, on a connection that nobody waits for; its end counts. Whoever is told of nothing need not
-    /// be woken by what comes later, except where only a read can tell.
+    /// Whether something has come on an idle connection; its end and an error count.
+    ///
+    /// On TCP it makes no system call while the runtime has been told of nothing, and leaves no waker: whoever asks looks again
+    /// before it writes. TLS may hold bytes of its own, so it is polled.
     pub(super) fn has_come(&mut self, cx: &mut Context<'_>) -> bool {
         match &self.stream {
-            // Neither asks the system where nothing has been told, nor leaves a waker.
             Stream::Tcp(tcp) => !matches!(
                 tcp.try_read_buf(&mut self.buffer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock

@@ -89,18 +89,14 @@ impl ReplyBody {
         } = parts;
         let first = match decoder.decode(&mut connection.buffer) {
             Ok(Decoded::Data(data)) if decoder.is_done() && upload.is_none() => {
-                settle(connection, home, |lane, connection| {
-                    lane.put_at(connection, came_at);
-                });
+                settle(connection, home, Some(came_at));
                 return Self {
                     state: State::Whole(data),
                 };
             }
             Ok(Decoded::End) => {
                 let home = home.filter(|_| upload.is_none());
-                settle(connection, home, |lane, connection| {
-                    lane.put_at(connection, came_at);
-                });
+                settle(connection, home, Some(came_at));
                 return Self::empty();
             }
             Ok(Decoded::Data(data)) => Some(Ok(Frame::data(data))),
@@ -121,15 +117,15 @@ impl ReplyBody {
 }
 
 /// Takes a connection home after a response. What has come beyond that answers nothing: the connection is closed then.
-fn settle(
-    connection: Box<Connection>,
-    home: Option<&Arc<Lane>>,
-    put: impl FnOnce(&Lane, Box<Connection>),
-) {
+/// `now` is known where the clock has just been read.
+fn settle(connection: Box<Connection>, home: Option<&Arc<Lane>>, now: Option<Instant>) {
     if let Some(lane) = home
         && connection.buffer.is_empty()
     {
-        put(lane, connection);
+        match now {
+            Some(now) => lane.put_at(connection, now),
+            None => lane.put(connection),
+        }
     }
 }
 
@@ -188,7 +184,7 @@ impl ReplyBody {
             settle(
                 streaming.connection,
                 streaming.home.as_ref().filter(|_| is_sent),
-                Lane::put,
+                None,
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The attestation of anonymous requests, kept for a second after it was minted.
+//! The attestation of anonymous requests, minted at most once a second.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ impl Minted {
 }
 
 impl TokenCache {
-    /// Gives `take` the token of this second, which `mint` makes by the wall clock. Of all who ask when one is too old, one
-    /// mints.
+    /// Gives `take` a token that is less than a second old by `now`; while another thread mints, one of less than ten. `mint`
+    /// makes it, by the wall clock. Of all who find it too old, one mints.
     #[inline]
     pub(super) fn with<T>(
         &self,

@@ -232,14 +232,16 @@ impl Worker {
         self.open.store(false, Ordering::Relaxed);
     }
 
-    /// The token of a request from nobody in particular; minted once a second (P6.1).
+    /// The token of a request from nobody in particular (P6.1); minted at most once a second, and while one is being minted,
+    /// the last one still serves.
     #[must_use]
     pub fn anonymous_token(&self) -> HeaderValue {
         self.with_anonymous_token(self.domain.monotonic(), HeaderValue::clone)
     }
 
     /// As [`anonymous_token`](Self::anonymous_token), for whoever copies it to another place: nothing that other threads
-    /// write is touched, nor the clock read again.
+    /// write is touched. `now` is the monotonic time, and only decides whether the kept token still serves; what a token says
+    /// of its time is the wall clock's.
     #[inline]
     pub fn with_anonymous_token<T>(&self, now: Instant, take: impl FnOnce(&HeaderValue) -> T) -> T {
         let mint = || self.token(|claims| claims);

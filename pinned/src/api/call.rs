@@ -11,19 +11,17 @@ use http::Request;
 use http::request::Parts;
 use tokio::time::Instant;
 
-use super::auth::AuthOutput;
 use super::chain::{Origin, chain_hold};
 use super::definition::PinnedApi;
 use super::handler::HandlerFuture;
 use super::instance::Instance;
 use super::refusal::{Refusal, Unavailable, internal_error};
-use super::request::{RequestBody, RequestState};
+use super::request::{LazyState, RequestBody, RequestState};
 use super::route::RouteSpec;
 use super::scope::{Held, Scope, TakenTurns};
 use super::seam::{Begin, Seam, Turn, TurnAnswer, TurnKind, Work, WorkClass};
 use super::socket::Session;
 use super::turn::{ReadTurn, Tracked, WriteTurn, name_chain, settle_turn};
-use crate::Attestation;
 
 /// A request that counts as standing before its instance. Dropping it leaves again.
 pub(crate) struct Entry {
@@ -66,39 +64,11 @@ impl Drop for Entry {
     }
 }
 
-/// What extractors see of a request beside its parts. Made for the first of them: many handlers have none.
-pub(crate) enum Surroundings {
-    Known(Attestation, Option<AuthOutput>),
-    Made(RequestState),
-}
-
-impl Surroundings {
-    /// With what the route's authorizer returned, where it has one.
-    pub(crate) fn new(attestation: Attestation, auth: Option<AuthOutput>) -> Self {
-        Self::Known(attestation, auth)
-    }
-
-    fn of(&mut self, seam: &Seam) -> &RequestState {
-        if let Self::Known(attestation, auth) = self {
-            let attestation = std::mem::replace(attestation, Attestation::Anonymous);
-            *self = Self::Made(RequestState::new(
-                Arc::clone(seam),
-                attestation,
-                auth.take(),
-            ));
-        }
-        match self {
-            Self::Made(state) => state,
-            Self::Known(..) => unreachable!("made above"),
-        }
-    }
-}
-
 /// One admitted request on its way to its handler.
 #[doc(hidden)]
 pub struct Call {
     pub(crate) route: &'static RouteSpec,
-    pub(crate) surroundings: Surroundings,
+    pub(crate) state: LazyState,
     pub(crate) parts: Parts,
     pub(crate) body: RequestBody,
     pub(crate) origin: Origin,
@@ -132,7 +102,7 @@ impl Call {
 
     /// One argument of the handler that needs no body.
     pub async fn part<A: FromRequestParts<RequestState>>(&mut self) -> Result<A, Rejected> {
-        let state = self.surroundings.of(self.entry.seam());
+        let state = self.state.get(self.entry.seam());
         let taken = async {
             A::from_request_parts(&mut self.parts, state)
                 .await
@@ -155,7 +125,7 @@ impl Call {
         let body = std::mem::replace(&mut self.body, RequestBody::Body(Body::empty()));
         let (empty, ()) = Request::new(()).into_parts();
         let parts = std::mem::replace(&mut self.parts, empty);
-        let state = self.surroundings.of(self.entry.seam());
+        let state = self.state.get(self.entry.seam());
         A::from_request(Request::from_parts(parts, body.into_body()), state)
             .await
             .map_err(|rejection| Rejected(rejection.into_response()))

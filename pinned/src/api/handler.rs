@@ -26,7 +26,7 @@ use crate::durability::{Frontier, Wait};
 #[must_use = "a handler does nothing until it is polled"]
 pub struct HandlerFuture(State);
 
-/// Small, because it moves on every request; a response stands in a box where it has to wait.
+/// Small, because it moves on every request; a response stands in a box, since most requests hold none here.
 enum State {
     /// Answered without running.
     Ready(Option<Box<Response>>),

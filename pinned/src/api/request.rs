@@ -87,6 +87,35 @@ impl FromRequestParts<RequestState> for Attestation {
     }
 }
 
+/// A [`RequestState`] that is made for the first extractor which asks: many handlers have none.
+pub(crate) enum LazyState {
+    Unmade {
+        attestation: Attestation,
+        auth: Option<AuthOutput>,
+    },
+    Made(RequestState),
+}
+
+impl LazyState {
+    /// With what the route's authorizer returned, where it has one.
+    pub(crate) fn new(attestation: Attestation, auth: Option<AuthOutput>) -> Self {
+        Self::Unmade { attestation, auth }
+    }
+
+    /// The state of a request to `seam`'s instance.
+    pub(crate) fn get(&mut self, seam: &Seam) -> &RequestState {
+        if let Self::Unmade { attestation, auth } = self {
+            let attestation = std::mem::replace(attestation, Attestation::Anonymous);
+            let seam = Arc::clone(seam);
+            *self = Self::Made(RequestState::new(seam, attestation, auth.take()));
+        }
+        match self {
+            Self::Made(state) => state,
+            Self::Unmade { .. } => unreachable!("made above"),
+        }
+    }
+}
+
 /// A request's body; boxed only for a handler that wants it.
 pub(crate) enum RequestBody {
     Incoming(Incoming),

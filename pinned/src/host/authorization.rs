@@ -12,10 +12,11 @@ use super::head::Identified;
 use super::metrics::Transport;
 use super::record::Record;
 use crate::api::auth::{AuthOutput, AuthRejected, Connection, Denied};
-use crate::api::call::{Call, Surroundings};
+use crate::api::call::Call;
 use crate::api::context::Context;
 use crate::api::headers::strike;
 use crate::api::refusal::{Refusal, detail_response, internal_error, json_response};
+use crate::api::request::LazyState;
 use crate::api::route::{AuthFn, Route};
 use crate::api::seam::Seam;
 
@@ -45,7 +46,7 @@ impl Host {
         } = connection;
         let call = Call {
             route: &route.spec,
-            surroundings: Surroundings::new(attestation, Some(output)),
+            state: LazyState::new(attestation, Some(output)),
             parts,
             body,
             origin: identified.origin,

@@ -19,11 +19,11 @@ use super::metrics::Transport;
 use super::record::Record;
 use super::routes::{Found, Matched};
 use crate::Attestation;
-use crate::api::call::{Call, Entry, Surroundings};
+use crate::api::call::{Call, Entry};
 use crate::api::chain::Origin;
 use crate::api::handler::HandlerFuture;
 use crate::api::refusal::{Refusal, internal_error, json_response, not_found};
-use crate::api::request::RequestBody;
+use crate::api::request::{LazyState, RequestBody};
 use crate::api::route::{Method, Route};
 use crate::api::scope::Scope;
 use crate::api::seam::{Seam, boxed};
@@ -108,6 +108,7 @@ impl Host {
             .find_fixed(rest, request.method(), request.headers());
         let route = match found {
             Some(Found::Route(route)) => Some(route),
+            // The wake-up has none (H1.13).
             Some(Found::Wake) => None,
             Some(Found::MethodNotAllowed(allow)) => {
                 return Answer::ready(super::routes::not_allowed(&allow));
@@ -151,7 +152,9 @@ impl Host {
         let started = self.env.domain.monotonic();
         match self.admit(&id, epoch) {
             Admitted::Record(record) => {
+                // It borrows the request's path.
                 drop(id);
+                // As `serve` does, without a second reference to the record: nobody needs it beside the entry.
                 if let Some(route) = route
                     && route.auth.is_none()
                 {
@@ -313,7 +316,7 @@ fn call(
     let (parts, body) = request.into_parts();
     Answer::Handler((route.handler)(Call {
         route: &route.spec,
-        surroundings: Surroundings::new(attestation, None),
+        state: LazyState::new(attestation, None),
         parts,
         body,
         origin,

@@ -14,11 +14,11 @@ use super::head::Identified;
 use super::metrics::Transport;
 use super::record::{Record, Stage};
 use crate::api::auth::{AuthRejected, Connection, Denied};
-use crate::api::call::{Call, Surroundings};
+use crate::api::call::Call;
 use crate::api::chain::Origin;
 use crate::api::context::Context;
 use crate::api::refusal::empty_response;
-use crate::api::request::RequestBody;
+use crate::api::request::{LazyState, RequestBody};
 use crate::api::route::Route;
 use crate::api::scope::Scope;
 use crate::api::seam::Seam;
@@ -111,7 +111,7 @@ impl Host {
         } = connection;
         let call = Call {
             route: &route.spec,
-            surroundings: Surroundings::new(attestation, auth),
+            state: LazyState::new(attestation, auth),
             parts,
             body: RequestBody::Body(Body::empty()),
             origin,

@@ -1,6 +1,6 @@
 //! Attestations that were found valid a moment ago.
 //!
-//! A node of pinboard attests all requests of anonymous callers for one worker and one second with the same token. Who has
+//! A node of pinboard attests the requests of anonymous callers for one worker with the same token for a second. Who has
 //! checked it once need not compute its signature again, only see that it is the same and that its time is not over.
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::close::CloseKind;
+use super::close::{CloseJob, CloseKind};
 use super::record::{Phase, Record, Stage, State};
 use crate::api::chain::ChainHold;
 use crate::api::refusal::Refusal;
@@ -100,15 +100,7 @@ impl Record {
         };
         let now = self.now();
         let mut state = self.lock();
-        // Closing, which seals the turns, before this one is handed on: nobody may be granted a torn value.
-        let mut job = if torn {
-            self.close_locked(&mut state, CloseKind::Cancelling)
-        } else {
-            None
-        };
-        if let Some(turn) = turn {
-            state.turns.give_back(turn);
-        }
+        let mut job = self.take_back_locked(&mut state, turn, torn);
         match work.class {
             WorkClass::Handler => state.handlers -= 1,
             WorkClass::Stream => {
@@ -123,25 +115,37 @@ impl Record {
         self.sample(work, now);
     }
 
-    /// A turn comes back that was held beside work, or by nobody's: it counts as no activity and settles nothing, so that
-    /// nobody has to look at the clock.
+    /// A turn comes back with which no work ends: that of its holder goes on, or its holder is none that counts.
+    ///
+    /// Neither idleness nor a wind-down waits for turns ([`State::is_working`]), so nothing is to be settled, and no clock to
+    /// be read; only a teardown waits for them.
     fn take_turn_back(&self, turn: Option<Turn>, torn: bool) {
         let mut state = self.lock();
+        let job = self.take_back_locked(&mut state, turn, torn);
+        let closing = matches!(state.phase, Phase::Closing(_));
+        drop(state);
+        if closing {
+            self.changed.notify_waiters();
+        }
+        self.launch(job);
+    }
+
+    /// Takes a turn back. A torn value first closes the instance, which seals the turns: nobody may be granted it.
+    fn take_back_locked(
+        &self,
+        state: &mut State,
+        turn: Option<Turn>,
+        torn: bool,
+    ) -> Option<CloseJob> {
         let job = if torn {
-            self.close_locked(&mut state, CloseKind::Cancelling)
+            self.close_locked(state, CloseKind::Cancelling)
         } else {
             None
         };
         if let Some(turn) = turn {
             state.turns.give_back(turn);
         }
-        let closing = matches!(state.phase, Phase::Closing(_));
-        drop(state);
-        if closing {
-            // Its teardown waits for this turn.
-            self.changed.notify_waiters();
-        }
-        self.launch(job);
+        job
     }
 
     fn sample(&self, work: Work, now: Instant) {

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::{Decoder, Malformed, Section, fields};
+use crate::headers::has;
 
 /// The most bytes of a head (P5.12).
 const MOST_BYTES: usize = 64 << 10;
@@ -63,17 +64,12 @@ impl ResponseHead {
         let is_http_11 = response.version == Some(1);
         let mut headers = fields::map(&head, response.headers)?;
 
-        // One look at the names costs less than asking for each.
-        let has = |wanted| headers.keys().any(|name| name == wanted);
-        let length = match has(header::CONTENT_LENGTH) {
-            true => content_length(&headers)?,
-            false => None,
-        };
-        let is_chunked = has(header::TRANSFER_ENCODING) && is_chunked(&headers)?;
+        let length = content_length(&headers)?;
+        let is_chunked = has(&headers, &header::TRANSFER_ENCODING) && is_chunked(&headers)?;
         if is_chunked && (length.is_some() || !is_http_11) {
             return Err(Malformed("a Transfer-Encoding that others may not see"));
         }
-        let says_close = has(header::CONNECTION) && says_close(&headers);
+        let says_close = has(&headers, &header::CONNECTION) && says_close(&headers);
         let mut is_persistent = is_http_11 && !says_close;
         let has_no_body = no_body || status == StatusCode::NOT_MODIFIED;
         let body = if has_no_body {

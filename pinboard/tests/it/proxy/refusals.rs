@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pinboard::store::EndMode;
+use pinned_testing::MetricsProbe;
 
 use super::rig::{Plan, Rig, Worker, says};
 
@@ -122,6 +123,8 @@ async fn what_has_moved_is_followed() {
 #[tokio::test]
 async fn a_refusal_that_nothing_follows_is_relayed_after_a_while() {
     // P5.10
+    let probe = MetricsProbe::new();
+    let _watching = probe.watch();
     let rig = Rig::new().await;
     let (first, second) = pair(&rig).await;
     let began = rig.domain.monotonic();
@@ -136,6 +139,12 @@ async fn a_refusal_that_nothing_follows_is_relayed_after_a_while() {
         "{took:?}"
     );
     assert!(second.is_left_alone());
+    // The wait is a part of what the client waited for.
+    let recorded = probe.histogram("pinboard_request_duration_seconds", &[]);
+    assert!(
+        matches!(*recorded, [seconds] if seconds >= 2.0),
+        "{recorded:?}"
+    );
 }
 
 /// What a worker says to a token of a session that it does not hold (W8.6).

@@ -427,3 +427,38 @@ async fn a_worker_that_closes_idle_tcp_connections_is_connected_to_anew() {
         here.expect("x").await;
     }
 }
+
+#[tokio::test]
+async fn bytes_that_nobody_asked_for_spoil_an_idle_tcp_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let backend = Backend::new(options(&format!("http://{address}/"), vec![address]));
+    let mut spoilt = Vec::new();
+    for _ in 0..2 {
+        let (reply, peer) = tokio::join!(
+            async {
+                let reply = backend.send(0, get("/"), none()).await.expect("a reply");
+                text(reply.body).await
+            },
+            async {
+                let mut peer = Peer::new(listener.accept().await.expect("a connection").0);
+                peer.head().await;
+                peer.write(OK).await;
+                peer
+            }
+        );
+        assert_eq!(reply, "ok");
+        let mut peer = peer;
+        peer.write("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
+            .await;
+        spoilt.push(peer);
+        // What is sent afterwards, over the same loopback, comes after it.
+        let (here, there) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (mut here, mut there) = (
+            Peer::new(here.expect("open")),
+            Peer::new(there.expect("open").0),
+        );
+        there.write("x").await;
+        here.expect("x").await;
+    }
+}
