@@ -84,3 +84,20 @@ async fn a_request_that_waits_for_its_turn_at_an_abort_is_told_that_it_has_not_r
         .assert_retry("instance closing; retry");
     app.get("/t/a").await.assert_ok("");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_teardown_goes_on_at_once_when_a_turn_that_was_held_through_a_handle_comes_back() {
+    // H11.8: whether it has waited for it with patience, or without.
+    for held_for in [millis(1), millis(600_000)] {
+        let app = App::of::<Ledger>().await;
+        let host = app.host::<Ledger>();
+        let instance = host.instance("a").await.expect("an instance");
+        let turn = instance.write().await.expect("a turn");
+        host.abort("a");
+        domain().sleep(held_for).await;
+        assert_eq!(host.len(), 1, "nothing is torn down under a turn");
+        drop(turn);
+        settle().await;
+        assert!(host.is_empty(), "after {held_for:?}");
+    }
+}
