@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use axum::extract::ConnectInfo;
 use futures_util::FutureExt;
@@ -101,11 +101,15 @@ impl Connection {
     async fn drive(&self, connection: impl Graceful) {
         let mut connection = pin!(connection);
         let mut heard = Nudge::Nothing;
-        let mut is_listening = false;
+        let mut listening: Option<Waker> = None;
         poll_fn(|cx| {
-            // Once is enough: the connection never leaves its task.
-            if !std::mem::replace(&mut is_listening, true) {
+            // Once is enough, unless the connection is moved to another task.
+            let listens = listening
+                .as_ref()
+                .is_some_and(|task| task.will_wake(cx.waker()));
+            if !listens {
                 self.vitals().listen(Listener::Connection, cx);
+                listening = Some(cx.waker().clone());
             }
             loop {
                 if connection.as_mut().poll_end(cx).is_ready() {

@@ -54,8 +54,8 @@ impl Connection {
 
     /// Whether something has come on an idle connection; its end and an error count.
     ///
-    /// On TCP it makes no system call while the runtime has been told of nothing, and leaves no waker: whoever asks looks again
-    /// before it writes. TLS may hold bytes of its own, so it is polled.
+    /// On TCP it makes no system call while the runtime has been told of nothing, and leaves no waker: whoever then waits has to
+    /// read. TLS may hold bytes of its own, so it is polled.
     pub(super) fn has_come(&mut self, cx: &mut Context<'_>) -> bool {
         match &self.stream {
             Stream::Tcp(tcp) => !matches!(

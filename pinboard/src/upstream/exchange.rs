@@ -97,6 +97,10 @@ where
                 // What is read now would not be an answer.
                 match has_sent {
                     true => continue,
+                    // Only where the worker has left earlier bytes unread: now somebody waits, and is woken by its end too.
+                    false if connection.poll_fill(cx).is_ready() => {
+                        return Poll::Ready(Err(Failure::Stale));
+                    }
                     false => return Poll::Pending,
                 }
             }
@@ -202,6 +206,65 @@ where
             came_at,
             body,
             upgraded: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use http_body_util::Empty;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::{TcpSocket, TcpStream};
+
+    use super::*;
+    use crate::upstream::{Framing, Stream};
+
+    /// A connection that takes no more, because its worker does not read.
+    async fn full_pipe() -> (Connection, TcpStream) {
+        let (here, there) = (TcpSocket::new_v4(), TcpSocket::new_v4());
+        let (here, there) = (here.expect("a socket"), there.expect("a socket"));
+        here.set_send_buffer_size(8 << 10).expect("settable");
+        there.set_recv_buffer_size(4 << 10).expect("settable");
+        there.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+        let listener = there.listen(1).expect("bound");
+        let address = listener.local_addr().expect("bound");
+        let (here, there) = tokio::join!(here.connect(address), listener.accept());
+        let (here, (there, _)) = (here.expect("open"), there.expect("open"));
+        here.writable().await.expect("open");
+        while here.try_write(&[b'x'; 1 << 10]).is_ok() {}
+        (Connection::new(Stream::Tcp(here)), there)
+    }
+
+    #[tokio::test]
+    async fn a_request_that_cannot_be_written_hears_what_its_worker_says_or_that_it_ends() {
+        for says in ["HTTP/1.1 408 Request Timeout\r\n\r\n", ""] {
+            let (mut connection, mut worker) = full_pipe().await;
+            let domain = Domain::real();
+            let head = RequestHead {
+                bytes: b"GET / HTTP/1.1\r\n".to_vec(),
+                framing: Framing::None,
+                expect_continue: false,
+                no_response_body: false,
+                upgrade: None,
+                accepts_trailers: false,
+            };
+            let mut exchange = Exchange::new(head, Empty::<Bytes>::new(), &domain);
+            let asking =
+                poll_fn(|cx| exchange.poll_head(cx, &mut connection, true, &mut |_, _| {}));
+            // Its end polls once more, which would do for a wake-up: it must not be that.
+            let (limit, began) = (Duration::from_secs(30), domain.monotonic());
+            let asking = domain.timeout(limit, asking);
+            let (asked, ()) = tokio::join!(asking, async {
+                worker.write_all(says.as_bytes()).await.expect("open");
+                if says.is_empty() {
+                    worker.shutdown().await.expect("open");
+                }
+            });
+            assert!(matches!(asked, Ok(Err(Failure::Stale))), "{says:?}");
+            assert!(domain.monotonic() - began < limit, "{says:?}");
         }
     }
 }
