@@ -257,8 +257,8 @@ impl Proxy {
         replay: Replay<Incoming>,
         mut now: Instant,
     ) -> Result<Reply, Failure> {
-        let (mut moves, mut refused_at) = (0, None);
-        let mut reply = loop {
+        let mut moves = 0;
+        let reply = loop {
             let token = sender.token(&placed);
             let token = match &token {
                 Some(token) => Token::Of(token),
@@ -272,15 +272,15 @@ impl Proxy {
                 .await;
             let may_move = moves < MOST_MOVES && replay.is_whole();
             let next = match sent {
-                Ok(reply) => {
+                Ok(mut reply) => {
                     let verdict = verdict(reply.status, &reply.headers);
-                    if verdict == Verdict::Answered {
-                        break reply;
-                    }
                     match self.judge(verdict, &placed, may_move).await? {
                         Some(next) => next,
                         None => {
-                            refused_at = Some(self.domain.monotonic());
+                            if verdict != Verdict::Answered {
+                                // It has perhaps been waited for the id to move (P5.10).
+                                reply.came_at = self.domain.monotonic();
+                            }
                             break reply;
                         }
                     }
@@ -292,10 +292,6 @@ impl Proxy {
             moves += 1;
         };
         replay.settle();
-        if let Some(refused_at) = refused_at {
-            // It has perhaps been waited for the id to move (P5.10).
-            reply.came_at = refused_at;
-        }
         Ok(reply)
     }
 

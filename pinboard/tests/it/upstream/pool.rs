@@ -390,6 +390,18 @@ async fn a_connection_that_breaks_after_the_request_was_written_is_an_error() {
     assert_eq!(rig.dialled(), 1);
 }
 
+/// What is sent afterwards over the same loopback, on another connection, comes after it.
+async fn what_was_sent_has_come(listener: &TcpListener) {
+    let address = listener.local_addr().expect("an address");
+    let (here, there) = tokio::join!(TcpStream::connect(address), listener.accept());
+    let (mut here, mut there) = (
+        Peer::new(here.expect("open")),
+        Peer::new(there.expect("open").0),
+    );
+    there.write("x").await;
+    here.expect("x").await;
+}
+
 #[tokio::test]
 async fn a_worker_that_closes_idle_tcp_connections_is_connected_to_anew() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -417,14 +429,7 @@ async fn a_worker_that_closes_idle_tcp_connections_is_connected_to_anew() {
         assert_eq!((replies.len(), replies.pop().as_deref()), (2, Some("ok")));
         assert_eq!(backend.idle(), 1);
         drop(worker);
-        // What is sent after the end of one connection, over the same loopback, comes after it.
-        let (here, there) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let (mut here, mut there) = (
-            Peer::new(here.expect("open")),
-            Peer::new(there.expect("open").0),
-        );
-        there.write("x").await;
-        here.expect("x").await;
+        what_was_sent_has_come(&listener).await;
     }
 }
 
@@ -452,13 +457,6 @@ async fn bytes_that_nobody_asked_for_spoil_an_idle_tcp_connection() {
         peer.write("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
             .await;
         spoilt.push(peer);
-        // What is sent afterwards, over the same loopback, comes after it.
-        let (here, there) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let (mut here, mut there) = (
-            Peer::new(here.expect("open")),
-            Peer::new(there.expect("open").0),
-        );
-        there.write("x").await;
-        here.expect("x").await;
+        what_was_sent_has_come(&listener).await;
     }
 }
