@@ -20,8 +20,6 @@ pub struct Settings {
     pub max_connections: usize,
     /// How many lanes the server has: threads that each have connections of their own.
     pub lanes: usize,
-    /// Whether a busy lane keeps to a processor of its own, where there are as many as lanes (`PINBOARD_PIN_LANES`).
-    pub pin_lanes: bool,
 }
 
 impl Default for Settings {
@@ -34,7 +32,6 @@ impl Default for Settings {
             dev: false,
             max_connections: 10_000,
             lanes: 1,
-            pin_lanes: false,
         }
     }
 }

@@ -193,7 +193,6 @@ fn settings(
     let shards = environment.number(&variables::SHARDS, 1..=1024)?;
     let epoch = environment.number(&variables::EPOCH, 0..=LARGEST_EPOCH)?;
     let max_connections = environment.number(&variables::MAX_CONNECTIONS, 1..=10_000_000)?;
-    let pin_lanes = environment.read(&variables::PIN_LANES, switch)?;
     let hostname_aware = environment.read(&variables::HOSTNAME_AWARE, switch)?;
     if hostname_aware == Some(true) {
         return Err(ConfigError::new(
@@ -213,7 +212,6 @@ fn settings(
             .and_then(|most| usize::try_from(most).ok())
             .unwrap_or_else(|| connections_within(open_files)),
         lanes: std::thread::available_parallelism().map_or(1, NonZero::get),
-        pin_lanes: pin_lanes.unwrap_or(true),
     })
 }
 

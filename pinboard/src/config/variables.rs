@@ -117,12 +117,6 @@ pub(super) const MAX_CONNECTIONS: Variable = open(
     "from the limit of open files",
     "how many client connections are held at most; above that, 503",
 );
-pub(super) const PIN_LANES: Variable = open(
-    "PINBOARD_PIN_LANES",
-    "on or off (also 1 or 0, true or false, yes or no)",
-    "on",
-    "keeps a busy thread that serves clients to a processor of its own, where there are as many as threads (Linux)",
-);
 pub(super) const TOKEN: Variable = secret(
     "PINBOARD_TOKEN",
     "a token: visible ASCII characters without spaces",
@@ -160,7 +154,6 @@ pub const VARIABLES: &[Variable] = &[
     EPOCH,
     LOG_LEVEL,
     MAX_CONNECTIONS,
-    PIN_LANES,
     TOKEN,
     ALLOW_DEV,
     MODES[0],

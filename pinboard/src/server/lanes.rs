@@ -8,7 +8,6 @@ use std::thread::{self, JoinHandle};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
-use super::affinity::{Processor, follow_load};
 use super::{Server, socket};
 
 /// Threads that each serve clients of their own, with a runtime, a listener and connections to workers that no other thread
@@ -38,16 +37,14 @@ impl Lanes {
                 ))
             })
             .collect::<io::Result<Vec<_>>>()?;
-        let processors = server.pinned_to();
         let threads = lanes
             .into_iter()
             .enumerate()
             .map(|(lane, (runtime, listener))| {
                 let server = server.clone();
-                let processor = processors.get(lane).copied();
                 thread::Builder::new()
                     .name(format!("pinboard-lane-{lane}"))
-                    .spawn(move || run(&server, lane, processor, &runtime, listener))
+                    .spawn(move || run(&server, lane, &runtime, listener))
             })
             .collect::<io::Result<Vec<_>>>();
         match threads {
@@ -75,19 +72,10 @@ impl Lanes {
     }
 }
 
-fn run(
-    server: &Server,
-    lane: usize,
-    processor: Option<Processor>,
-    runtime: &Runtime,
-    listener: std::net::TcpListener,
-) {
+fn run(server: &Server, lane: usize, runtime: &Runtime, listener: std::net::TcpListener) {
     let serving = runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
-        tokio::select! {
-            served = server.serve(lane, listener) => served,
-            never = follow_load(processor, server.domain()) => match never {},
-        }
+        server.serve(lane, listener).await
     });
     if let Err(error) = serving {
         tracing::error!(target: "pinboard::server", lane, %error, "a lane has ended");

@@ -5,7 +5,6 @@
 //! [`Lanes`], one thread each; an embedding program calls [`Server::serve`] with a listener of its own, and a simulation
 //! [`Server::serve_connection`] with one end of a pipe.
 
-mod affinity;
 mod body;
 mod connection;
 mod guard;

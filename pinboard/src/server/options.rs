@@ -11,8 +11,6 @@ use crate::settings::Settings;
 pub struct ServerOptions {
     /// How many lanes there are.
     pub lanes: usize,
-    /// Whether a busy lane keeps to a processor of its own, where there are as many as lanes.
-    pub pin_lanes: bool,
     /// How many connections are held at most, those that were upgraded included (P5.12).
     pub max_connections: usize,
     /// How long new connections are still answered once the node is about to stop (P1.6).
@@ -30,7 +28,6 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             lanes: 1,
-            pin_lanes: false,
             max_connections: 10_000,
             // What a load balancer takes to look at readiness is up to who runs it; this is for what is on its way already.
             grace: Duration::from_secs(1),
@@ -54,7 +51,6 @@ impl From<&Settings> for ServerOptions {
     fn from(settings: &Settings) -> Self {
         Self {
             lanes: settings.lanes.max(1),
-            pin_lanes: settings.pin_lanes,
             max_connections: settings.max_connections,
             ..Self::default()
         }

@@ -15,7 +15,6 @@ use pinned_domain::Domain;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::affinity::{self, Processor};
 use super::connection::Connection;
 use super::limit::Limit;
 use super::rt::{DomainExecutor, DomainTimer};
@@ -245,19 +244,6 @@ impl Server {
             now: self.shared.limit.held(),
             total: self.shared.opened.load(Ordering::Relaxed),
         }
-    }
-
-    pub(super) fn domain(&self) -> &Domain {
-        &self.shared.domain
-    }
-
-    /// The processor of each lane, where they have one.
-    pub(super) fn pinned_to(&self) -> Vec<Processor> {
-        let options = &self.shared.options;
-        let pinned = options
-            .pin_lanes
-            .then(|| affinity::processors(options.lanes));
-        pinned.flatten().unwrap_or_default()
     }
 
     /// How many lanes it has.

@@ -89,7 +89,6 @@ fn every_variable_is_heard() {
         ("PINBOARD_HOSTNAME_AWARE", "off"),
         ("PINBOARD_EPOCH", "7"),
         ("PINBOARD_MAX_CONNECTIONS", "12"),
-        ("PINBOARD_PIN_LANES", "off"),
         (
             "PINBOARD_DURABILITY_POSTGRES_URL",
             "postgres://reader@db/app",
@@ -104,7 +103,6 @@ fn every_variable_is_heard() {
     assert_eq!(config.settings.sweep_interval, Duration::from_millis(250));
     assert_eq!((config.settings.shards, config.settings.epoch), (64, 7));
     assert_eq!(config.settings.max_connections, 12);
-    assert!(!config.settings.pin_lanes);
     let scanner = config.scanner.expect("a scanner");
     assert_eq!(scanner.describe(), "PostgreSQL at db:5432/app");
 }
@@ -124,7 +122,6 @@ fn a_malformed_value_is_named_with_what_belongs_there() {
         ("PINBOARD_HOSTNAME_AWARE", &["maybe", "2"]),
         ("PINBOARD_EPOCH", &["-1", "9007199254740992", "0x1"]),
         ("PINBOARD_MAX_CONNECTIONS", &["0", "many"]),
-        ("PINBOARD_PIN_LANES", &["maybe", "2"]),
         ("LOG_LEVEL", &["verbose", "info,debug", "a=b"]),
         ("PINBOARD_ALLOW_DEV_IN_PRODUCTION", &["true", "0"]),
     ] {

@@ -1,8 +1,10 @@
 //! Clients on real connections that leave at bad moments.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
+use axum::body::Body;
 use pinned::{PinnedHost, PinnedWorker, WriteTurn, pinned_api, route};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -100,4 +102,71 @@ async fn dropping_the_server_ends_its_connections() {
     server.abort();
     let end = domain().timeout(secs(5), client.read(&mut answer)).await;
     assert!(matches!(end, Ok(Ok(0) | Err(_))), "{end:?}");
+}
+
+/// Far more than the worker waits for anything on a connection.
+const AGES: u64 = 3_600;
+
+#[derive(Default)]
+struct Slow;
+
+#[pinned_api]
+impl Slow {
+    #[route::get("/now")]
+    async fn now(&self) -> &'static str {
+        "now"
+    }
+
+    #[route::get("/late")]
+    async fn late(&self) -> &'static str {
+        domain().sleep(secs(AGES)).await;
+        "late"
+    }
+
+    #[route::get("/stream")]
+    async fn stream(&self) -> Body {
+        let later = async {
+            domain().sleep(secs(AGES)).await;
+            Ok::<_, Infallible>("late")
+        };
+        Body::from_stream(futures_util::stream::once(later))
+    }
+}
+
+/// What is left of a connection once this was sent, by a clock that jumps to whatever is waited for.
+async fn sent_to_slow(bytes: &str) -> String {
+    let worker = PinnedWorker::builder()
+        .host::<Slow>("/slow")
+        .build()
+        .expect("built");
+    let (address, server) = serve(&worker).await;
+    let mut client = tokio::net::TcpStream::connect(address)
+        .await
+        .expect("connected");
+    client.write_all(bytes.as_bytes()).await.expect("sent");
+    let mut answer = Vec::new();
+    domain()
+        .timeout(secs(2 * AGES), client.read_to_end(&mut answer))
+        .await
+        .expect("the connection ends")
+        .expect("answers before that");
+    server.abort();
+    String::from_utf8(answer).expect("text")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_does_not_end_is_cut_off() {
+    for whole_before in [0, 1, 2] {
+        let whole = "GET /slow/a/now HTTP/1.1\r\nhost: x\r\n\r\n".repeat(whole_before);
+        let answer = sent_to_slow(&format!("{whole}GET /slow/a/now HTTP/1.1\r\nhost: x\r\n")).await;
+        assert_eq!(answer.matches("now").count(), whole_before, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_may_take_its_time() {
+    for path in ["late", "stream"] {
+        let answer = sent_to_slow(&format!("GET /slow/a/{path} HTTP/1.1\r\nhost: x\r\n\r\n")).await;
+        assert!(answer.contains("late"), "{path}: {answer}");
+    }
 }
