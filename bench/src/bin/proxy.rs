@@ -19,6 +19,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let mut options = Options::from_env();
+    let starts: usize = options.take("--starts", 1)?;
     let rounds: usize = options.take("--rounds", 7)?;
     let turn = options.take_seconds("--seconds", 3.0)?;
     let connections = options.take("--connections", 64)?;
@@ -26,29 +27,31 @@ fn main() -> Result<()> {
     let store: String = options.take("--store", "memory:".to_owned())?;
     options.finish()?;
 
-    let node = Node::start(&NodeOptions {
-        store: &store,
-        lease_ttl: Duration::from_secs(15),
-    })?;
-    let backend = Backend::start(node.addr())?;
-    let nginx = Nginx::start(backend.addr())?;
-    let wrk = Wrk::new(connections, ids)?;
-    // Every id is placed, and every connection to the backend stands.
-    for addr in [node.addr(), nginx.addr()] {
-        wrk.run(addr, turn)?;
-    }
-
     let (mut ours, mut theirs, mut direct) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..rounds {
-        // In an order that reverses each round.
-        if round % 2 == 0 {
-            ours.push(take("pinboard", &wrk, node.addr(), turn, Some(node.pid()))?);
-            theirs.push(take("nginx", &wrk, nginx.addr(), turn, None)?);
-        } else {
-            theirs.push(take("nginx", &wrk, nginx.addr(), turn, None)?);
-            ours.push(take("pinboard", &wrk, node.addr(), turn, Some(node.pid()))?);
+    // One start of the same programs differs from the next for as long as they run.
+    for _ in 0..starts {
+        let node = Node::start(&NodeOptions {
+            store: &store,
+            lease_ttl: Duration::from_secs(15),
+        })?;
+        let backend = Backend::start(node.addr())?;
+        let nginx = Nginx::start(backend.addr())?;
+        let wrk = Wrk::new(connections, ids)?;
+        // Every id is placed, and every connection to the backend stands.
+        for addr in [node.addr(), nginx.addr()] {
+            wrk.run(addr, turn)?;
         }
-        direct.push(take("backend", &wrk, backend.addr(), turn, None)?);
+        for round in 0..rounds {
+            // In an order that reverses each round.
+            if round % 2 == 0 {
+                ours.push(take("pinboard", &wrk, node.addr(), turn, Some(node.pid()))?);
+                theirs.push(take("nginx", &wrk, nginx.addr(), turn, None)?);
+            } else {
+                theirs.push(take("nginx", &wrk, nginx.addr(), turn, None)?);
+                ours.push(take("pinboard", &wrk, node.addr(), turn, Some(node.pid()))?);
+            }
+            direct.push(take("backend", &wrk, backend.addr(), turn, None)?);
+        }
     }
 
     let pairs = || ours.iter().zip(&theirs).zip(&direct);
