@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     options.finish()?;
 
     let (mut ours, mut theirs, mut direct) = (Vec::new(), Vec::new(), Vec::new());
-    // One start of the same programs differs from the next for as long as they run.
+    // What is drawn by lot at a start, such as seeds and addresses, stays for as long as the processes run.
     for _ in 0..starts {
         let node = Node::start(&NodeOptions {
             store: &store,
