@@ -73,59 +73,25 @@ impl Layout {
     pub(super) fn pushed_back(&mut self, undo: &mut LayoutUndo) {
         if self.lens.is_empty() {
             self.head += 1;
-            if self.head > WHOLE {
-                self.tail = self.head - WHOLE;
-                self.head = CHUNK;
-                self.spill(undo);
-            }
-            return;
+        } else {
+            self.tail += 1;
         }
-        self.tail += 1;
-        if self.tail > CHUNK {
-            self.tail -= CHUNK;
-            self.spill(undo);
-        }
+        self.settle(undo);
     }
 
-    /// The next `CHUNK` entries before the tail become a chunk.
-    fn spill(&mut self, undo: &mut LayoutUndo) {
-        undo.keep_chunks(self);
-        undo.written.push(self.next());
-        self.lens.push_back(CHUNK);
-    }
-
-    pub(super) fn pushed_front(&mut self, len: usize, undo: &mut LayoutUndo) {
+    pub(super) fn pushed_front(&mut self, undo: &mut LayoutUndo) {
         self.head += 1;
-        if self.head > 2 * WHOLE {
-            self.rebuild(len, undo);
-        }
+        self.settle(undo);
     }
 
+    /// The first entry was removed.
     pub(super) fn popped_front(&mut self, undo: &mut LayoutUndo) {
         if self.head == 0 {
-            self.load(undo);
+            // Only in a row that was not written here.
+            self.settle(undo);
         }
         self.head = self.head.saturating_sub(1);
-        if self.head == 0 {
-            self.load(undo);
-        }
-    }
-
-    /// The first chunk, or what is left of the tail, becomes the head.
-    fn load(&mut self, undo: &mut LayoutUndo) {
-        if self.lens.is_empty() {
-            self.head += std::mem::take(&mut self.tail);
-            return;
-        }
-        undo.keep_chunks(self);
-        if let Some(len) = self.lens.pop_front() {
-            undo.dropped.push(self.first);
-            self.first += 1;
-            self.head += len;
-        }
-        if self.lens.is_empty() && self.head + self.tail <= WHOLE {
-            self.head += std::mem::take(&mut self.tail);
-        }
+        self.settle(undo);
     }
 
     /// An entry was removed at `index`; `len` are left.
@@ -133,21 +99,66 @@ impl Layout {
         let before = len + 1;
         if index < self.head {
             self.head -= 1;
-            if self.head == 0 {
-                self.load(undo);
-            }
         } else if index >= before - self.tail {
             self.tail -= 1;
         } else {
-            self.rebuild(len, undo);
+            return self.rebuild(len, undo);
         }
+        self.settle(undo);
     }
 
     /// The entry at `index` of `len` was changed.
     pub(super) fn edited(&mut self, index: usize, len: usize, undo: &mut LayoutUndo) {
         if index >= self.head && index < len - self.tail {
             self.rebuild(len, undo);
+        } else {
+            self.settle(undo);
         }
+    }
+
+    /// Restores what holds of every layout after a change: an end is never longer than [`bounds`](Self::bounds) says,
+    /// no chunk stands before an empty head, and there is no tail without chunks.
+    ///
+    /// A row that was read may hold more, as what was taken comes back to its head whole (T6.5), and is laid out at its
+    /// first change.
+    fn settle(&mut self, undo: &mut LayoutUndo) {
+        while self.head == 0
+            && let Some(&len) = self.lens.front()
+        {
+            undo.keep_chunks(self);
+            undo.dropped.push(self.first);
+            self.lens.pop_front();
+            self.first += 1;
+            self.head = len;
+        }
+        if self.lens.is_empty() {
+            self.head += std::mem::take(&mut self.tail);
+        }
+        let (head, tail) = self.bounds();
+        if self.head > head {
+            return self.rebuild(self.len(), undo);
+        }
+        while self.tail > tail {
+            undo.keep_chunks(self);
+            undo.written.push(self.next());
+            self.lens.push_back(CHUNK);
+            self.tail -= CHUNK;
+        }
+    }
+
+    /// The longest that head and tail may be.
+    pub(super) fn bounds(&self) -> (usize, usize) {
+        if self.lens.is_empty() {
+            (WHOLE, 0)
+        } else {
+            // Room for entries that come back to the head, as a rebuild writes everything.
+            (2 * WHOLE, CHUNK)
+        }
+    }
+
+    /// How many entries it lays out.
+    pub(super) fn len(&self) -> usize {
+        self.head + self.lens.iter().sum::<usize>() + self.tail
     }
 
     /// Lays `len` entries out anew, in chunks with numbers that were never used: until the row refers to them, the old

@@ -195,9 +195,9 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
         if index == 0 {
             return self.pop_front();
         }
+        self.items.get(index)?;
         self.touch();
-        let item = self.items.remove(index)?;
-        let (value, held) = item.into_parts();
+        let (value, held) = self.items.remove(index)?.into_parts();
         self.undo.removed(index, held);
         self.layout
             .removed(index, self.items.len(), &mut self.undo.layout);
@@ -272,10 +272,8 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     }
 
     fn touch(&mut self) {
-        if !self.changed {
-            self.changed = true;
-            self.undo.layout.keep_ends(&self.layout);
-        }
+        self.changed = true;
+        self.undo.layout.keep_ends(&self.layout);
     }
 
     /// `value` as an entry; `None` when it must not be one, which fails the segment.
@@ -296,8 +294,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
     fn put_front(&mut self, item: Item<T>) {
         self.items.push_front(item);
         self.undo.pushed_front();
-        self.layout
-            .pushed_front(self.items.len(), &mut self.undo.layout);
+        self.layout.pushed_front(&mut self.undo.layout);
     }
 
     fn remove_front(&mut self) -> Option<(T, Held)> {

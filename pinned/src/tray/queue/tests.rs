@@ -230,6 +230,30 @@ fn a_long_queue_writes_little_for_each_change() {
     assert_eq!(disk, Disk::default());
 }
 
+#[test]
+fn what_came_back_to_a_long_queue_stays_with_what_follows() {
+    // T6.5: more entries than a row holds come back to the head, and the queue goes on from there.
+    for came_back in [1, 63, 64, 65, 96, 97, 127, 128, 129, 1_000] {
+        for more in [1, 2, 3, 33, 100] {
+            let (mut disk, mut queue) = (Disk::default(), PersistentQueue::declared());
+            queue.extend(0..came_back);
+            queue.take_all();
+            disk.commit(&mut queue);
+            let mut queue = disk.open::<u64>();
+            disk.commit(&mut queue);
+            let end = came_back + more;
+            queue.extend(came_back..end);
+            for first in 0..end {
+                disk.commit(&mut queue);
+                assert_eq!(contents(&disk.open()), Vec::from_iter(first..end));
+                assert_eq!(queue.pop_front(), Some(first));
+            }
+            disk.commit(&mut queue);
+            assert_eq!(disk, Disk::default());
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Push(u8),
@@ -285,6 +309,7 @@ proptest! {
         let mut next = 0;
         let mut fresh = || { next += 1; next };
         for op in ops {
+            let pushed = matches!(op, Op::Push(_));
             match op {
                 Op::Push(count) => for _ in 0..=count / 4 {
                     let n = fresh();
@@ -362,9 +387,14 @@ proptest! {
             }
             prop_assert_eq!(contents(&queue), Vec::from(model.items.clone()));
             prop_assert_eq!(queue.taken(), model.taken.len());
-            let Layout { head, lens, tail, .. } = &queue.layout;
-            prop_assert_eq!(head + tail + lens.iter().sum::<usize>(), queue.len());
-            prop_assert!(lens.is_empty() || *head > 0);
+            let layout = &queue.layout;
+            prop_assert_eq!(layout.len(), queue.len());
+            let whole = layout.lens.is_empty();
+            prop_assert!(if whole { layout.tail == 0 } else { layout.head > 0 }, "{:?}", layout);
+            if pushed {
+                let (head, tail) = layout.bounds();
+                prop_assert!(layout.head <= head && layout.tail <= tail, "{:?}", layout);
+            }
         }
         disk.commit(&mut queue);
         let named = queue.layout.lens.len();
