@@ -18,7 +18,7 @@ pub struct Settings {
     pub dev: bool,
     /// The most connections that are held, clients' and upgraded ones (`PINBOARD_MAX_CONNECTIONS`).
     pub max_connections: usize,
-    /// How many lanes the server has: threads that each have connections of their own.
+    /// How many lanes the server has: threads that each have connections of their own (`PINBOARD_LANES`).
     pub lanes: usize,
 }
 

@@ -28,7 +28,7 @@ fn main() -> Result<()> {
 
     let node = Node::start(&NodeOptions {
         store: "memory:",
-        lease_ttl: Duration::from_secs(15),
+        ..NodeOptions::default()
     })?;
     let behind = Worker::start(Serves::Counters, Some(&node))?;
     let alone = Worker::start(Serves::Counters, None)?;

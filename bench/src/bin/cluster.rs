@@ -39,7 +39,7 @@ fn main() -> Result<()> {
 
     let node = Node::start(&NodeOptions {
         store: "memory:",
-        lease_ttl: Duration::from_secs(15),
+        ..NodeOptions::default()
     })?;
     let _callee = Worker::start(Serves::Counters, Some(&node))?;
     let _caller = Worker::start(Serves::Callers, Some(&node))?;

@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     runtime.block_on(async {
         let node = Node::start(&NodeOptions {
             store: "memory:",
-            lease_ttl: Duration::from_secs(15),
+            ..NodeOptions::default()
         })?;
         let backend = Backend::start(node.addr())?;
         let nginx = Nginx::start(backend.addr())?;

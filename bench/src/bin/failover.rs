@@ -34,6 +34,7 @@ fn main() -> Result<()> {
         let node = Node::start(&NodeOptions {
             store: "memory:",
             lease_ttl,
+            ..NodeOptions::default()
         })?;
         let stays = worker(&node)?;
         let all_at = count(&node, ids).await?;

@@ -39,6 +39,7 @@ fn main() -> Result<()> {
         let node = Node::start(&NodeOptions {
             store: &url,
             lease_ttl: lease,
+            ..NodeOptions::default()
         })?;
         // As workers do: three within a lease.
         let interval = lease / 3;

@@ -25,17 +25,27 @@ fn main() -> Result<()> {
     let connections = options.take("--connections", 64)?;
     let ids = options.take("--ids", 1_000)?;
     let store: String = options.take("--store", "memory:".to_owned())?;
+    // One lane, as wrk and the backend take the processors too; 0 is pinboard's own default.
+    let lanes = options.take("--lanes", 1)?;
+    let workers = options.take("--workers", 2)?;
     options.finish()?;
 
+    let own = if lanes > 0 {
+        lanes.to_string()
+    } else {
+        "as many as processors".to_owned()
+    };
+    println!("lanes of pinboard: {own}; workers of nginx: {workers}");
     let (mut ours, mut theirs, mut direct) = (Vec::new(), Vec::new(), Vec::new());
     // What is drawn by lot at a start, such as seeds and addresses, stays for as long as the processes run.
     for _ in 0..starts {
         let node = Node::start(&NodeOptions {
             store: &store,
-            lease_ttl: Duration::from_secs(15),
+            lanes: (lanes > 0).then_some(lanes),
+            ..NodeOptions::default()
         })?;
         let backend = Backend::start(node.addr())?;
-        let nginx = Nginx::start(backend.addr())?;
+        let nginx = Nginx::with_workers(backend.addr(), workers)?;
         let wrk = Wrk::new(connections, ids)?;
         // Every id is placed, and every connection to the backend stands.
         for addr in [node.addr(), nginx.addr()] {

@@ -18,16 +18,24 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts one in front of `backend`.
+    /// Starts one with two workers in front of `backend`.
     ///
     /// # Errors
     /// When nginx is not installed, or does not come up.
     pub fn start(backend: SocketAddr) -> Result<Self> {
+        Self::with_workers(backend, 2)
+    }
+
+    /// Starts one with so many workers in front of `backend`.
+    ///
+    /// # Errors
+    /// When nginx is not installed, or does not come up.
+    pub fn with_workers(backend: SocketAddr, workers: usize) -> Result<Self> {
         let port = free_port()?;
         let folder = tempfile::tempdir()?;
         let home = folder.path().display();
         let config = format!(
-            "daemon off;\nworker_processes 2;\npid {home}/pid;\nerror_log {home}/error.log;\n\
+            "daemon off;\nworker_processes {workers};\npid {home}/pid;\nerror_log {home}/error.log;\n\
              events {{ worker_connections 30000; }}\n\
              http {{\n\
              access_log off;\nkeepalive_requests 1000000000;\nkeepalive_timeout 1h;\n\

@@ -16,6 +16,18 @@ pub struct NodeOptions<'a> {
     pub store: &'a str,
     /// How long a worker's lease runs.
     pub lease_ttl: Duration,
+    /// How many threads serve clients; by its own default, one for each processor.
+    pub lanes: Option<usize>,
+}
+
+impl Default for NodeOptions<'_> {
+    fn default() -> Self {
+        Self {
+            store: "memory:",
+            lease_ttl: Duration::from_secs(15),
+            lanes: None,
+        }
+    }
 }
 
 /// A pinboard in a process of its own, built in this program's profile.
@@ -48,6 +60,9 @@ impl Node {
                 options.lease_ttl.as_millis().to_string(),
             )
             .env("LOG_LEVEL", "warn");
+        if let Some(lanes) = options.lanes {
+            command.env("PINBOARD_LANES", lanes.to_string());
+        }
         let node = Self {
             process: Process::start(&mut command)?,
             addr: (Ipv4Addr::LOCALHOST, port).into(),

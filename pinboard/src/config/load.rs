@@ -193,6 +193,7 @@ fn settings(
     let shards = environment.number(&variables::SHARDS, 1..=1024)?;
     let epoch = environment.number(&variables::EPOCH, 0..=LARGEST_EPOCH)?;
     let max_connections = environment.number(&variables::MAX_CONNECTIONS, 1..=10_000_000)?;
+    let lanes = environment.number(&variables::LANES, 1..=256)?;
     let hostname_aware = environment.read(&variables::HOSTNAME_AWARE, switch)?;
     if hostname_aware == Some(true) {
         return Err(ConfigError::new(
@@ -211,7 +212,9 @@ fn settings(
         max_connections: max_connections
             .and_then(|most| usize::try_from(most).ok())
             .unwrap_or_else(|| connections_within(open_files)),
-        lanes: std::thread::available_parallelism().map_or(1, NonZero::get),
+        lanes: lanes
+            .and_then(|lanes| usize::try_from(lanes).ok())
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get)),
     })
 }
 

@@ -117,6 +117,12 @@ pub(super) const MAX_CONNECTIONS: Variable = open(
     "from the limit of open files",
     "how many client connections are held at most; above that, 503",
 );
+pub(super) const LANES: Variable = open(
+    "PINBOARD_LANES",
+    "a number from 1 to 256",
+    "one for each processor that the process may use",
+    "how many threads serve clients; fewer where workers share the processors",
+);
 pub(super) const TOKEN: Variable = secret(
     "PINBOARD_TOKEN",
     "a token: visible ASCII characters without spaces",
@@ -154,6 +160,7 @@ pub const VARIABLES: &[Variable] = &[
     EPOCH,
     LOG_LEVEL,
     MAX_CONNECTIONS,
+    LANES,
     TOKEN,
     ALLOW_DEV,
     MODES[0],

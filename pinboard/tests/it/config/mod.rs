@@ -72,6 +72,8 @@ fn an_empty_environment_has_the_defaults_of_a_dev_node() {
         assert_eq!(config.settings.lease_ttl, defaults.lease_ttl);
         // P5.12: half of what is left of 1,024 files.
         assert_eq!(config.settings.max_connections, 384);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        assert_eq!(config.settings.lanes, processors);
     }
 }
 
@@ -89,6 +91,7 @@ fn every_variable_is_heard() {
         ("PINBOARD_HOSTNAME_AWARE", "off"),
         ("PINBOARD_EPOCH", "7"),
         ("PINBOARD_MAX_CONNECTIONS", "12"),
+        ("PINBOARD_LANES", "3"),
         (
             "PINBOARD_DURABILITY_POSTGRES_URL",
             "postgres://reader@db/app",
@@ -103,6 +106,7 @@ fn every_variable_is_heard() {
     assert_eq!(config.settings.sweep_interval, Duration::from_millis(250));
     assert_eq!((config.settings.shards, config.settings.epoch), (64, 7));
     assert_eq!(config.settings.max_connections, 12);
+    assert_eq!(config.settings.lanes, 3);
     let scanner = config.scanner.expect("a scanner");
     assert_eq!(scanner.describe(), "PostgreSQL at db:5432/app");
 }
@@ -122,6 +126,7 @@ fn a_malformed_value_is_named_with_what_belongs_there() {
         ("PINBOARD_HOSTNAME_AWARE", &["maybe", "2"]),
         ("PINBOARD_EPOCH", &["-1", "9007199254740992", "0x1"]),
         ("PINBOARD_MAX_CONNECTIONS", &["0", "many"]),
+        ("PINBOARD_LANES", &["0", "257", "auto"]),
         ("LOG_LEVEL", &["verbose", "info,debug", "a=b"]),
         ("PINBOARD_ALLOW_DEV_IN_PRODUCTION", &["true", "0"]),
     ] {
