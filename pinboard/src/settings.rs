@@ -18,7 +18,8 @@ pub struct Settings {
     pub dev: bool,
     /// The most connections that are held, clients' and upgraded ones (`PINBOARD_MAX_CONNECTIONS`).
     pub max_connections: usize,
-    /// How many lanes the server has: threads that each have connections of their own (`PINBOARD_LANES`).
+    /// How many lanes the server has: threads that each have connections of their own (`PINBOARD_LANES`). One
+    /// where the runtime is the program's own.
     pub lanes: usize,
 }
 

@@ -26,10 +26,7 @@ fn main() -> Result<()> {
     let ids: usize = options.take("--ids", 1_000)?;
     options.finish()?;
 
-    let node = Node::start(&NodeOptions {
-        store: "memory:",
-        ..NodeOptions::default()
-    })?;
+    let node = Node::start(&NodeOptions::default())?;
     let behind = Worker::start(Serves::Counters, Some(&node))?;
     let alone = Worker::start(Serves::Counters, None)?;
     node.wait_until_placing("/counters/probe/increment")?;

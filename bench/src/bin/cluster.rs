@@ -6,7 +6,7 @@
     reason = "a bench measures the real clock and real tasks"
 )]
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use bench::{
     Result,
@@ -37,10 +37,7 @@ fn main() -> Result<()> {
         &direct,
     );
 
-    let node = Node::start(&NodeOptions {
-        store: "memory:",
-        ..NodeOptions::default()
-    })?;
+    let node = Node::start(&NodeOptions::default())?;
     let _callee = Worker::start(Serves::Counters, Some(&node))?;
     let _caller = Worker::start(Serves::Callers, Some(&node))?;
     node.wait_until_placing("/counters/probe/increment")?;

@@ -33,10 +33,7 @@ fn main() -> Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let node = Node::start(&NodeOptions {
-            store: "memory:",
-            ..NodeOptions::default()
-        })?;
+        let node = Node::start(&NodeOptions::default())?;
         let backend = Backend::start(node.addr())?;
         let nginx = Nginx::start(backend.addr())?;
         let direct = lateness(backend.addr(), streams, turn).await?;

@@ -27,15 +27,15 @@ fn main() -> Result<()> {
     let store: String = options.take("--store", "memory:".to_owned())?;
     // One lane, as wrk and the backend take the processors too; 0 is pinboard's own default.
     let lanes = options.take("--lanes", 1)?;
-    let workers = options.take("--workers", 2)?;
+    let nginx_workers = options.take("--nginx-workers", 2)?;
     options.finish()?;
 
-    let own = if lanes > 0 {
+    let lanes_shown = if lanes > 0 {
         lanes.to_string()
     } else {
         "as many as processors".to_owned()
     };
-    println!("lanes of pinboard: {own}; workers of nginx: {workers}");
+    println!("lanes of pinboard: {lanes_shown}; workers of nginx: {nginx_workers}");
     let (mut ours, mut theirs, mut direct) = (Vec::new(), Vec::new(), Vec::new());
     // What is drawn by lot at a start, such as seeds and addresses, stays for as long as the processes run.
     for _ in 0..starts {
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
             ..NodeOptions::default()
         })?;
         let backend = Backend::start(node.addr())?;
-        let nginx = Nginx::with_workers(backend.addr(), workers)?;
+        let nginx = Nginx::with_workers(backend.addr(), nginx_workers)?;
         let wrk = Wrk::new(connections, ids)?;
         // Every id is placed, and every connection to the backend stands.
         for addr in [node.addr(), nginx.addr()] {

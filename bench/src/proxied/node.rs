@@ -60,9 +60,10 @@ impl Node {
                 options.lease_ttl.as_millis().to_string(),
             )
             .env("LOG_LEVEL", "warn");
-        if let Some(lanes) = options.lanes {
-            command.env("PINBOARD_LANES", lanes.to_string());
-        }
+        match options.lanes {
+            Some(lanes) => command.env("PINBOARD_LANES", lanes.to_string()),
+            None => command.env_remove("PINBOARD_LANES"),
+        };
         let node = Self {
             process: Process::start(&mut command)?,
             addr: (Ipv4Addr::LOCALHOST, port).into(),

@@ -21,6 +21,9 @@ use crate::upstream::Fetcher;
 /// The largest whole number that JSON and Lua keep exactly.
 const LARGEST_EPOCH: u64 = (1 << 53) - 1;
 
+/// Each has a thread, a listener and connections to every worker.
+const MOST_LANES: u64 = 256;
+
 /// Everything that a node is told by its environment, checked.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -193,7 +196,7 @@ fn settings(
     let shards = environment.number(&variables::SHARDS, 1..=1024)?;
     let epoch = environment.number(&variables::EPOCH, 0..=LARGEST_EPOCH)?;
     let max_connections = environment.number(&variables::MAX_CONNECTIONS, 1..=10_000_000)?;
-    let lanes = environment.number(&variables::LANES, 1..=256)?;
+    let lanes = environment.number(&variables::LANES, 1..=MOST_LANES)?;
     let hostname_aware = environment.read(&variables::HOSTNAME_AWARE, switch)?;
     if hostname_aware == Some(true) {
         return Err(ConfigError::new(
@@ -212,10 +215,14 @@ fn settings(
         max_connections: max_connections
             .and_then(|most| usize::try_from(most).ok())
             .unwrap_or_else(|| connections_within(open_files)),
-        lanes: lanes
-            .and_then(|lanes| usize::try_from(lanes).ok())
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get)),
+        lanes: usize::try_from(lanes.unwrap_or_else(processors)).unwrap_or(1),
     })
+}
+
+/// How many processors the process may use, as far as there are lanes for them.
+fn processors() -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    u64::try_from(processors).map_or(MOST_LANES, |processors| processors.min(MOST_LANES))
 }
 
 /// Whether something is on.

@@ -121,7 +121,7 @@ pub(super) const LANES: Variable = open(
     "PINBOARD_LANES",
     "a number from 1 to 256",
     "one for each processor that the process may use",
-    "how many threads serve clients; fewer where workers share the processors",
+    "how many threads serve clients; set fewer where other programs keep the processors busy",
 );
 pub(super) const TOKEN: Variable = secret(
     "PINBOARD_TOKEN",

@@ -93,17 +93,13 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentQueue
             chunks,
             self.texts(self.items.len() - layout.tail, layout.tail),
         );
-        let written = self.undo.layout.written.iter().filter_map(|&number| {
-            // Written and used up within one segment: never stored.
-            let (from, len) = layout.place(number)?;
-            Some((number, Some(entry::list(self.texts(from, len)).into())))
+        let (written, dropped) = self.undo.layout.changed(layout);
+        let places = layout.chunks_from(written.start);
+        let written = written.zip(places).map(|(number, (from, len))| {
+            let text = entry::list(self.texts(from, len));
+            (number, Some(text.into()))
         });
-        let dropped = self
-            .undo
-            .layout
-            .dropped
-            .iter()
-            .map(|&number| (number, None));
+        let dropped = dropped.map(|number| (number, None));
         Ok(Changes {
             entry: Some(entry),
             chunks: written.chain(dropped).collect(),

@@ -5,6 +5,7 @@
 //! removed once, when the head has come to them (docs/decisions.md, "Long queues").
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// How many entries a chunk has when it is written.
 pub(super) const CHUNK: usize = 32;
@@ -21,14 +22,12 @@ pub(super) struct Layout {
     pub(super) tail: usize,
 }
 
-/// What a segment did to a layout.
+/// What a layout was before a segment.
 #[derive(Debug, Default)]
 pub(super) struct LayoutUndo {
     ends: Option<(usize, usize)>,
+    /// The stored ones, once a chunk came or went.
     chunks: Option<(u64, VecDeque<usize>)>,
-    /// Chunks that were written or became useless, in order.
-    pub(super) written: Vec<u64>,
-    pub(super) dropped: Vec<u64>,
 }
 
 impl LayoutUndo {
@@ -40,6 +39,18 @@ impl LayoutUndo {
         if self.chunks.is_none() {
             self.chunks = Some((layout.first, layout.lens.clone()));
         }
+    }
+
+    /// The chunks that came, and those stored that went. One that came and went within the segment is neither.
+    pub(super) fn changed(&self, layout: &Layout) -> (Range<u64>, Range<u64>) {
+        let Some((first, lens)) = &self.chunks else {
+            return (0..0, 0..0);
+        };
+        // Numbers only grow: from here on they are the segment's own.
+        let fresh = first + lens.len() as u64;
+        let written = layout.first.max(fresh)..layout.next();
+        let dropped = *first..layout.first.min(fresh);
+        (written, dropped)
     }
 
     pub(super) fn restore(&mut self, layout: &mut Layout) {
@@ -62,12 +73,14 @@ impl Layout {
         self.first + self.lens.len() as u64
     }
 
-    /// Where the entries of chunk `number` begin, and how many they are.
-    pub(super) fn place(&self, number: u64) -> Option<(usize, usize)> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        let len = *self.lens.get(index)?;
-        let before = self.head + self.lens.iter().take(index).sum::<usize>();
-        Some((before, len))
+    /// Where the entries of each chunk from `number` on begin, and how many they are.
+    pub(super) fn chunks_from(&self, number: u64) -> impl Iterator<Item = (usize, usize)> {
+        let skipped = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let mut begin = self.head + self.lens.iter().take(skipped).sum::<usize>();
+        self.lens.iter().skip(skipped).map(move |&len| {
+            begin += len;
+            (begin - len, len)
+        })
     }
 
     pub(super) fn pushed_back(&mut self, undo: &mut LayoutUndo) {
@@ -79,15 +92,15 @@ impl Layout {
         self.settle(undo);
     }
 
-    pub(super) fn pushed_front(&mut self, undo: &mut LayoutUndo) {
-        self.head += 1;
+    pub(super) fn pushed_front(&mut self, count: usize, undo: &mut LayoutUndo) {
+        self.head += count;
         self.settle(undo);
     }
 
     /// The first entry was removed.
     pub(super) fn popped_front(&mut self, undo: &mut LayoutUndo) {
         if self.head == 0 {
-            // Only in a row that was not written here.
+            // A row that was written here has a head wherever it has chunks.
             self.settle(undo);
         }
         self.head = self.head.saturating_sub(1);
@@ -99,34 +112,34 @@ impl Layout {
         let before = len + 1;
         if index < self.head {
             self.head -= 1;
+            self.settle(undo);
         } else if index >= before - self.tail {
             self.tail -= 1;
+            self.settle(undo);
         } else {
-            return self.rebuild(len, undo);
+            self.rebuild(len, undo);
         }
-        self.settle(undo);
     }
 
     /// The entry at `index` of `len` was changed.
     pub(super) fn edited(&mut self, index: usize, len: usize, undo: &mut LayoutUndo) {
-        if index >= self.head && index < len - self.tail {
-            self.rebuild(len, undo);
-        } else {
+        if index < self.head || index >= len - self.tail {
             self.settle(undo);
+        } else {
+            self.rebuild(len, undo);
         }
     }
 
-    /// Restores what holds of every layout after a change: an end is never longer than [`bounds`](Self::bounds) says,
-    /// no chunk stands before an empty head, and there is no tail without chunks.
+    /// Restores what holds of every layout after a change: neither end is longer than [`bounds`](Self::bounds) says, the
+    /// head is not empty while there are chunks, and there is no tail without them.
     ///
     /// A row that was read may hold more, as what was taken comes back to its head whole (T6.5), and is laid out at its
-    /// first change.
+    /// first change. The ends of before are in `undo` already.
     fn settle(&mut self, undo: &mut LayoutUndo) {
         while self.head == 0
             && let Some(&len) = self.lens.front()
         {
             undo.keep_chunks(self);
-            undo.dropped.push(self.first);
             self.lens.pop_front();
             self.first += 1;
             self.head = len;
@@ -136,11 +149,11 @@ impl Layout {
         }
         let (head, tail) = self.bounds();
         if self.head > head {
-            return self.rebuild(self.len(), undo);
+            self.rebuild(self.len(), undo);
+            return;
         }
         while self.tail > tail {
             undo.keep_chunks(self);
-            undo.written.push(self.next());
             self.lens.push_back(CHUNK);
             self.tail -= CHUNK;
         }
@@ -164,9 +177,7 @@ impl Layout {
     /// Lays `len` entries out anew, in chunks with numbers that were never used: until the row refers to them, the old
     /// ones still stand.
     pub(super) fn rebuild(&mut self, len: usize, undo: &mut LayoutUndo) {
-        undo.keep_ends(self);
         undo.keep_chunks(self);
-        undo.dropped.extend(self.first..self.next());
         self.first = self.next();
         self.lens.clear();
         if len <= WHOLE {
@@ -175,7 +186,6 @@ impl Layout {
         }
         let chunks = (len - CHUNK) / CHUNK;
         self.lens.extend(std::iter::repeat_n(CHUNK, chunks));
-        undo.written.extend(self.first..self.next());
         self.head = CHUNK;
         self.tail = len - CHUNK - chunks * CHUNK;
     }

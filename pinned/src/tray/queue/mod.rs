@@ -59,7 +59,8 @@ pub enum QueueError {
 /// A queue that is kept in the state store, entry by entry as JSON.
 ///
 /// Entries are added at the tail, and worked through from the head. Its changes of one segment are one write; however
-/// long it is, what is written for one change stays small.
+/// long it is, what is written for an entry that comes at the tail or goes at the head stays small. A change elsewhere in
+/// a queue of more than 64 entries may write it whole.
 ///
 /// ```
 /// use pinned::Tray;
@@ -171,6 +172,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
         if let Some(item) = self.make(item) {
             self.touch();
             self.put_front(item);
+            self.layout.pushed_front(1, &mut self.undo.layout);
             self.arrivals.notify_waiters();
         }
         Ok(())
@@ -291,10 +293,10 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
         }
     }
 
+    /// The layout is told of it by the caller.
     fn put_front(&mut self, item: Item<T>) {
         self.items.push_front(item);
         self.undo.pushed_front();
-        self.layout.pushed_front(&mut self.undo.layout);
     }
 
     fn remove_front(&mut self) -> Option<(T, Held)> {

@@ -64,13 +64,17 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
             return Ok(());
         }
         self.touch();
+        let mut returned = 0;
         for _ in 0..count {
             let Some(held) = self.taken.pop_back() else {
                 break;
             };
             self.undo.untook(held.clone());
             match Item::returned(held) {
-                Ok(item) => self.put_front(item),
+                Ok(item) => {
+                    self.put_front(item);
+                    returned += 1;
+                }
                 // The segment fails, and the entry is back among the taken.
                 Err(error) => {
                     self.refused.get_or_insert(error);
@@ -78,6 +82,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
                 }
             }
         }
+        self.layout.pushed_front(returned, &mut self.undo.layout);
         self.arrivals.notify_waiters();
         Ok(())
     }
