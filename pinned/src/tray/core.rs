@@ -51,6 +51,10 @@ pub(super) struct State<W> {
     pub(super) pump: Pump,
     /// The segment asks for the pump.
     pub(super) kicked: bool,
+    /// The pump was to start while it was at work: it goes on should the item in hand turn out to be undelivered.
+    pub(super) asked: bool,
+    /// It replaced a row of another version, which may have left chunks (T9.5).
+    pub(super) replaced: bool,
     pub(super) retirement: Option<Retirement>,
     /// Writes are refused from here on (T14.4).
     pub(super) sealed: bool,
@@ -75,6 +79,8 @@ impl<W: Tray> State<W> {
             image,
             pump: Pump::Opening,
             kicked: false,
+            asked: false,
+            replaced: false,
             retirement: None,
             sealed: false,
             in_hand: None,

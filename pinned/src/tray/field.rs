@@ -45,6 +45,10 @@ pub trait Field: Send + 'static {
     #[doc(hidden)]
     fn commit_takes(&mut self) {}
 
+    /// The item in hand was not delivered after all: what was taken for it is back (T16.3).
+    #[doc(hidden)]
+    fn return_takes(&mut self) {}
+
     /// A keyed admission begins: appends carry its key until it ends (T13.7, T13.8).
     #[doc(hidden)]
     fn begin_keyed(&mut self, _admission: &KeyedAdmission) {}

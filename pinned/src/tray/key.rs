@@ -43,17 +43,26 @@ fn canonical(value: Value) -> Value {
     }
 }
 
-/// A float without a fraction is the integer of its value, where that is exact.
+/// A float without a fraction is the integer of its value, where JSON has one in 64 bits: a store may write it as that,
+/// as `jsonb` does.
 fn canonical_number(number: serde_json::Number) -> serde_json::Number {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    // 2^64 and -2^63, both exact.
+    const ABOVE: f64 = 18_446_744_073_709_551_616.0;
+    const LEAST: f64 = -9_223_372_036_854_775_808.0;
     match number.as_f64() {
-        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() <= EXACT => {
+        Some(float)
+            if number.is_f64() && float.fract() == 0.0 && (LEAST..ABOVE).contains(&float) =>
+        {
             #[allow(
                 clippy::cast_possible_truncation,
-                reason = "without a fraction, and within the integers that a float holds exactly"
+                clippy::cast_sign_loss,
+                reason = "without a fraction, and within the bounds and of the sign of the type"
             )]
-            let integer = float as i64;
-            integer.into()
+            if float < 0.0 {
+                (float as i64).into()
+            } else {
+                (float as u64).into()
+            }
         }
         _ => number,
     }
@@ -78,6 +87,28 @@ mod tests {
             key(json!({"b": null, "a": [1]}))
         );
         assert_ne!(key(json!(1.5)), key(json!(1)));
-        assert_ne!(key(json!(null)), key(json!([])));
+        assert_ne!(Key::from(json!(null)), Key::from(json!([])));
+    }
+
+    // T13.15: a key is the same after a store that writes whole floats as integers.
+    #[test]
+    fn a_float_without_a_fraction_is_the_integer_of_its_value() {
+        assert_eq!(
+            Key::from(json!(1e16)),
+            Key::from(json!(10_000_000_000_000_000_u64))
+        );
+        assert_eq!(
+            Key::from(json!(-1e16)),
+            Key::from(json!(-10_000_000_000_000_000_i64))
+        );
+        assert_eq!(Key::from(json!(-0.0)), Key::from(json!(0)));
+        assert_eq!(
+            Key::from(json!(-9_223_372_036_854_775_808.0)),
+            Key::from(json!(i64::MIN))
+        );
+        assert_ne!(
+            Key::from(json!(18_446_744_073_709_551_616.0)),
+            Key::from(json!(u64::MAX))
+        );
     }
 }

@@ -118,6 +118,8 @@ impl<W: Tray> LiveTray for Core<W> {
         let started = self.segment(|state, _| {
             if state.pump != Pump::Running {
                 state.pump = Pump::Idle;
+            } else {
+                state.asked = true;
             }
             state.kicked = self.form.is_always_open() || state.image.marked();
             Ok(())

@@ -34,6 +34,8 @@ pub(super) async fn open<W: Tray>(
         chunked,
     } = read(&key, row)?;
     load_chunks(trays, &key, &mut value, chunked).await?;
+    let mut state = State::new(value, image);
+    state.replaced = existed && !restored;
     let core = Core::new(
         key,
         declared.form,
@@ -44,7 +46,7 @@ pub(super) async fn open<W: Tray>(
         Arc::clone(&declared.handler),
         declared.hooks.clone(),
         restored,
-        State::new(value, image),
+        state,
     );
     // What hydration changed (T6.5), and a row that must be there.
     core.segment(|state, segment| {

@@ -25,6 +25,8 @@ enum Step<I> {
     Drained {
         passivates: bool,
     },
+    /// The item that was in hand is gone, and what it dispatched is not settled (T13.10).
+    Settle,
     /// The tray is to be deleted.
     Delete,
     /// Work came between the look for some and this decision, whose kick found the pump at work: it needs a slot.
@@ -102,7 +104,7 @@ impl<W: Tray> Core<W> {
             let step = self.segment(|state, _| {
                 let step = self.decide(state, slot.is_some())?;
                 match step {
-                    Step::Deliver(_) | Step::Again => {}
+                    Step::Deliver(_) | Step::Again | Step::Settle => {}
                     Step::Drained { .. } | Step::Delete | Step::Stop => state.pump = Pump::Idle,
                 }
                 Ok(step)
@@ -115,6 +117,11 @@ impl<W: Tray> Core<W> {
                     drop(slot);
                 }
                 Step::Again => {}
+                Step::Settle => {
+                    if !self.settle_unless_cut().await? {
+                        return Ok(());
+                    }
+                }
                 Step::Drained { passivates } => {
                     running.ended();
                     if passivates {
@@ -195,6 +202,13 @@ impl<W: Tray> Core<W> {
             return Ok(Step::Stop);
         }
         let Some(item) = state.value.next_item().map_err(TrayError::Refused)? else {
+            // Of an item that was taken away rather than acknowledged: the next one starts with none of it (T12.2).
+            reserved::set_attempts(&mut state.image, 0);
+            reserved::set_state(&mut state.image, None);
+            let dispatches = reserved::dispatches(&state.image);
+            if dispatches.iter().any(|record| !record.cleaned) {
+                return Ok(Step::Settle);
+            }
             // From here on an admission marks anew, and starts the pump again (T10.5).
             state.image.set_mark(false);
             reserved::set_dispatches(&mut state.image, &[]);
@@ -232,6 +246,7 @@ impl<W: Tray> Core<W> {
             let before = reserved::attempts(&state.image);
             reserved::set_attempts(&mut state.image, before + 1);
             state.in_hand = Some(Arc::clone(&in_hand));
+            state.asked = false;
             Ok(before)
         })?;
         let dispatch = Dispatch::new(Arc::clone(self), Arc::clone(&in_hand), before + 1);
@@ -272,7 +287,9 @@ impl<W: Tray> Core<W> {
             } else {
                 // It was no delivery (T16.3). Whoever kicks from here on starts the pump anew (T16.6).
                 reserved::set_attempts(&mut state.image, before);
+                state.value.fields(&mut |_, field| field.return_takes());
                 state.pump = Pump::Idle;
+                state.kicked = state.asked;
             }
             Ok(())
         })?;

@@ -85,6 +85,9 @@ impl<W: Tray> Core<W> {
                 ..Retirement::new(How::Closed)
             });
         });
+        if let Some(trays) = self.trays.upgrade() {
+            trays.given_up();
+        }
         self.changed.notify_waiters();
     }
 
@@ -176,10 +179,10 @@ impl<W: Tray> Core<W> {
         let mut chunks = Vec::new();
         for field in fields {
             let has_chunks = self.look(|state| {
-                state
-                    .image
-                    .get(field)
-                    .is_some_and(|entry| entry.starts_with('{') && entry.contains("\"chunks\""))
+                let entry = state.image.get(field);
+                state.replaced
+                    || entry
+                        .is_some_and(|text| text.starts_with('{') && text.contains("\"chunks\""))
             })?;
             if has_chunks {
                 // What is on its way yet would be written after it was looked for.
@@ -189,7 +192,12 @@ impl<W: Tray> Core<W> {
                     .frontier
                     .store()
                     .list(self.frontier.claim(), filter)
-                    .await?;
+                    .await
+                    .map_err(|error| {
+                        // The row stays: nobody may write it before the next activation has deleted it (T15.4).
+                        self.frontier.fail(error.to_string().into());
+                        TrayError::Store(error)
+                    })?;
                 let of_this = rows
                     .into_iter()
                     .filter(|row| is_chunk_of(&self.key.tray_id, &row.key.tray_id));
@@ -207,7 +215,7 @@ impl<W: Tray> Core<W> {
 
     /// Durably admits the command to delete (T15.1).
     pub(super) fn condemn(self: &Arc<Self>) -> Result<Receipt, TrayError> {
-        self.receipted(|state, _| match state.retirement {
+        let condemned = self.receipted(|state, _| match state.retirement {
             Some(Retirement {
                 how: How::Deleted, ..
             }) => Ok(()),
@@ -219,6 +227,9 @@ impl<W: Tray> Core<W> {
                 }
                 Ok(())
             }
-        })
+        })?;
+        // A pump that waits for a slot deletes at once (T15.2).
+        self.changed.notify_waiters();
+        Ok(condemned)
     }
 }

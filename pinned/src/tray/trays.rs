@@ -1,6 +1,7 @@
 //! The trays of one instance: which are declared, which are live, and opening and closing them (T8, T9, T17).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -30,6 +31,8 @@ pub(crate) struct Trays {
     state: Mutex<State>,
     /// Told when an opening ends.
     changed: Notify,
+    /// The position up to which openings that were given up may have enlisted something: whoever reads a row waits for it.
+    given_up: AtomicU64,
 }
 
 #[derive(Default)]
@@ -42,6 +45,8 @@ struct State {
     closed: usize,
     /// The activation has opened its trays; those that open from here on start at once.
     started: bool,
+    /// What was opened before that, by the setup or by a hook: a row of it that was listed may be old.
+    opened_early: HashSet<TrayKey>,
 }
 
 #[derive(Default)]
@@ -72,7 +77,20 @@ impl Trays {
             kinds,
             state: Mutex::default(),
             changed: Notify::new(),
+            given_up: AtomicU64::new(0),
         })
+    }
+
+    /// An opening was given up. Its tray is sealed, and was never in the directory.
+    pub(super) fn given_up(&self) {
+        let position = self.frontier.position();
+        self.given_up.fetch_max(position, Ordering::AcqRel);
+    }
+
+    /// Waits until a row that is read has what openings that were given up wrote to it.
+    async fn catch_up(&self) -> Result<(), TrayError> {
+        let position = self.given_up.load(Ordering::Acquire);
+        Ok(self.frontier.wait_for(position).await?)
     }
 
     pub(crate) fn frontier(&self) -> &Frontier {
@@ -172,6 +190,7 @@ impl Trays {
         absent: Absent,
     ) -> Result<Arc<dyn LiveTray>, TrayError> {
         let opened = async {
+            self.catch_up().await?;
             let claim = self.frontier.claim();
             let row = self.frontier.store().get_tray(claim, key.clone()).await?;
             match row {
@@ -195,6 +214,12 @@ impl Trays {
         row: Option<RowState>,
     ) -> Result<Arc<dyn LiveTray>, TrayError> {
         let (_, kind) = self.kind(&key.tray_ns)?;
+        {
+            let mut state = self.state.lock();
+            if !state.started {
+                state.opened_early.insert(key.clone());
+            }
+        }
         let live = Arc::clone(kind)
             .open(Arc::clone(self), key.clone(), row)
             .await?;
@@ -241,7 +266,12 @@ impl Trays {
         key: &Key,
     ) -> Result<(), TrayError> {
         loop {
-            let known = match self.look_up(target)? {
+            let found = match self.look_up(target) {
+                // Declared no more: there is nothing left to let go of it.
+                Err(TrayError::Undeclared(_)) => return Ok(()),
+                found => found?,
+            };
+            let known = match found {
                 // One that retires may be written to until its pump has wound down (T14.3). To wait for its end here
                 // could be to wait for each other, should it have a key of ours to let go of.
                 Found::Live(live) | Found::Retiring(live) => Ok(live),
@@ -266,6 +296,7 @@ impl Trays {
     ///
     /// A row that no declaration knows, or that is not one of ours, and whatever the store says.
     pub(crate) async fn activate(self: &Arc<Self>) -> Result<(), TrayError> {
+        self.catch_up().await?;
         let store = self.frontier.store();
         let mut rows: Vec<Row> = store
             .list(self.frontier.claim(), RowFilter::marked())
@@ -311,13 +342,32 @@ impl Trays {
             Found::Absent(opening) => {
                 let turn = opening.lock.lock().await;
                 let absent = matches!(self.look_up(&key)?, Found::Absent(_));
+                let early = self.state.lock().opened_early.contains(&key);
                 let opened = match absent {
+                    true if early => self.open_again(&key, row.is_some()).await,
                     true => self.open(key, row).await.map(drop),
                     false => Ok(()),
                 };
                 drop(turn);
                 opened
             }
+        }
+    }
+
+    /// Opens a tray that has been open, and closed, since its row was listed. One that was deleted meanwhile stays away,
+    /// other than a single one without a row (T8.5).
+    async fn open_again(
+        self: &Arc<Self>,
+        key: &TrayKey,
+        was_listed: bool,
+    ) -> Result<(), TrayError> {
+        let absent = match was_listed {
+            true => Absent::Refuse,
+            false => Absent::Create,
+        };
+        match self.read_and_open(key, absent).await {
+            Err(TrayError::NotFound(_)) => Ok(()),
+            opened => opened.map(drop),
         }
     }
 
@@ -341,7 +391,11 @@ impl Trays {
     /// The instance is resident: what opens from here on starts at once, and what is open starts now, in the order of the
     /// declarations.
     pub(crate) fn start(&self) {
-        self.state.lock().started = true;
+        {
+            let mut state = self.state.lock();
+            state.started = true;
+            state.opened_early = HashSet::new();
+        }
         for kind in &self.kinds {
             for live in self.of_name(kind.name()) {
                 live.start();

@@ -129,6 +129,11 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentQueue
         self.forget_takes();
     }
 
+    fn return_takes(&mut self) {
+        // There are as many as there are.
+        let _ = self.untake(self.taken.len());
+    }
+
     fn begin_keyed(&mut self, admission: &KeyedAdmission) {
         self.keyed = Some(Keyed::new(admission.clone()));
     }

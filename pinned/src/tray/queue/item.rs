@@ -72,6 +72,14 @@ impl<T: Serialize + DeserializeOwned> Item<T> {
         Ok(())
     }
 
+    pub(super) fn held(&self) -> Held {
+        Held {
+            text: EntryText::clone(&self.text),
+            key: self.key.clone(),
+            serial: self.serial,
+        }
+    }
+
     pub(super) fn into_parts(self) -> (T, Held) {
         let held = Held {
             text: self.text,

@@ -252,11 +252,13 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
             .filter_map(|item| self.make(item))
             .collect();
         self.touch();
-        let before = std::mem::replace(&mut self.items, items);
+        // Before their values are dropped, which is the user's code.
         self.undo
-            .assigned(before.into_iter().map(|item| item.into_parts().1).collect());
+            .assigned(self.items.iter().map(Item::held).collect());
+        let before = std::mem::replace(&mut self.items, items);
         self.layout.rebuild(self.items.len(), &mut self.undo.layout);
         self.arrivals.notify_waiters();
+        drop(before);
     }
 
     /// The entries as others may watch them, or mount them in an [`Observable`](crate::Observable) of their own (T5.6):

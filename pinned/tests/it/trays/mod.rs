@@ -33,6 +33,7 @@ mod map;
 mod opening;
 mod parking;
 mod pump;
+mod remains;
 mod rows;
 mod script;
 mod slots;
