@@ -75,6 +75,9 @@ struct Shared {
     epoch: AtomicU64,
     owner: OnceLock<Weak<dyn FrontierOwner>>,
     log: ReentrantMutex<LogCell>,
+    /// The position of the effect that was enlisted or staged last: written under the lock of the log, and read without it,
+    /// as whoever is within a segment of another log must not wait for this one.
+    position: AtomicU64,
 }
 
 impl Frontier {
@@ -88,6 +91,7 @@ impl Frontier {
                 epoch: AtomicU64::new(epoch),
                 owner: OnceLock::new(),
                 log: ReentrantMutex::new(LogCell::default()),
+                position: AtomicU64::new(0),
             }),
         }
     }
@@ -150,7 +154,7 @@ impl Frontier {
 
     /// The position of the effect that was enlisted last; 0 before the first (D13.3).
     pub fn position(&self) -> u64 {
-        self.shared.log.lock().last_position()
+        self.shared.position.load(Ordering::Acquire)
     }
 
     /// Resolves once everything enlisted before the call is durable; at once when nothing is (D13.6).
@@ -176,7 +180,7 @@ impl Frontier {
     ///
     /// As [`Frontier::wait`].
     pub fn wait_for(&self, position: u64) -> Wait {
-        self.shared.log.lock().wait(position)
+        Wait::of(self.clone(), position)
     }
 
     /// The claim that operations carry now (D14.8).

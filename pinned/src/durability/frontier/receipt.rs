@@ -63,17 +63,21 @@ impl fmt::Debug for Receipt {
 ///
 /// Dropping it gives up the wait alone.
 #[must_use = "a wait does nothing until it is awaited"]
-#[derive(Debug)]
 pub struct Wait(State);
 
-#[derive(Debug)]
 enum State {
+    /// Nobody has asked the log yet.
+    New(Frontier, u64),
     /// `None` once it has been told.
     Ready(Option<Result<(), FrontierError>>),
     Pending(oneshot::Receiver<Result<(), FrontierError>>),
 }
 
 impl Wait {
+    pub(super) fn of(frontier: Frontier, position: u64) -> Self {
+        Self(State::New(frontier, position))
+    }
+
     pub(super) fn ready(outcome: Result<(), FrontierError>) -> Self {
         Self(State::Ready(Some(outcome)))
     }
@@ -88,7 +92,12 @@ impl Future for Wait {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let state = &mut self.get_mut().0;
+        if let State::New(frontier, position) = state {
+            *state = frontier.ask(*position).0;
+        }
         let outcome = match state {
+            // Asked of the log above.
+            State::New(..) => return Poll::Ready(Err(FrontierError::Closed)),
             // Polled again after its end it says that there is nothing more.
             State::Ready(outcome) => outcome.take().unwrap_or(Err(FrontierError::Closed)),
             // The sender goes away unused only with the whole log.
@@ -98,5 +107,16 @@ impl Future for Wait {
         };
         *state = State::Ready(None);
         Poll::Ready(outcome)
+    }
+}
+
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.0 {
+            State::New(_, position) => return f.debug_tuple("Wait").field(position).finish(),
+            State::Ready(_) => "ready",
+            State::Pending(_) => "pending",
+        };
+        f.debug_tuple("Wait").field(&state).finish()
     }
 }

@@ -3,12 +3,14 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use parking_lot::ReentrantMutexGuard;
 
 use super::error::{FrontierError, FrontierFailure};
 use super::log::{Ask, LogCell, OpaqueEffect};
+use super::receipt::Wait;
 use super::{Frontier, Shared};
 use crate::durability::claim::TrayKey;
 use crate::durability::row::RowState;
@@ -33,12 +35,12 @@ thread_local! {
 
 /// This thread is within a segment. Their locks have no order among each other, so one is never held while another is
 /// waited for.
-struct Inside {
+pub(super) struct Inside {
     before: usize,
 }
 
 impl Inside {
-    fn enter(shared: &Arc<Shared>) -> Result<Self, FrontierError> {
+    pub(super) fn enter(shared: &Arc<Shared>) -> Result<Self, FrontierError> {
         let (this, before) = (Arc::as_ptr(shared).addr(), INSIDE.get());
         if before != 0 && before != this {
             return Err(FrontierError::WithinAnother);
@@ -76,6 +78,14 @@ impl Frontier {
 }
 
 impl Frontier {
+    /// Has the log resolve a wait for `position`.
+    pub(super) fn ask(&self, position: u64) -> Wait {
+        match Inside::enter(&self.shared) {
+            Ok(_inside) => self.shared.log.lock().wait(position),
+            Err(error) => Wait::ready(Err(error)),
+        }
+    }
+
     /// Runs `look` under the segment's lock, without being able to change anything.
     pub(crate) fn locked<R>(&self, look: impl FnOnce() -> R) -> Result<R, FrontierError> {
         let _inside = Inside::enter(&self.shared)?;
@@ -89,6 +99,7 @@ impl Segment<'_> {
     /// matters to a store without batches.
     pub(crate) fn stage_anew(&self, key: TrayKey, state: Option<RowState>) {
         self.log.stage_anew(key, state);
+        self.publish_position();
     }
 
     /// The position that covers everything staged and enlisted so far.
@@ -99,6 +110,12 @@ impl Segment<'_> {
     /// The row's new state, or that it is to be deleted.
     pub(crate) fn stage(&self, key: TrayKey, state: Option<RowState>) {
         self.log.stage(key, state);
+        self.publish_position();
+    }
+
+    fn publish_position(&self) {
+        let position = self.log.last_position();
+        self.shared.position.store(position, Ordering::Release);
     }
 
     fn end(self, panicked: bool) {
@@ -126,6 +143,7 @@ impl Segment<'_> {
     pub(crate) fn enlist_effect(&self, effect: OpaqueEffect) -> Result<(), FrontierError> {
         self.log.check()?;
         self.log.enlist_effect(effect, self.shared.batches);
+        self.publish_position();
         Ok(())
     }
 }

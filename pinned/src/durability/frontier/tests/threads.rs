@@ -172,3 +172,32 @@ async fn what_one_segment_changes_reaches_the_store_together() {
         assert_eq!(value(" a=").or(value("[a=")), value(" b=").or(value("[b=")));
     }
 }
+
+// D13.6, D15.1
+#[test]
+fn segments_that_ask_for_each_others_receipts_do_not_wait_for_each_other() {
+    use std::sync::{Arc, Barrier, mpsc};
+    let of = |id: &str| {
+        let store = Arc::new(crate::durability::MemoryStore::new());
+        crate::durability::Frontier::new(store, crate::durability::InstanceKey::new("/n", id), 0)
+    };
+    let (a, b) = (of("a"), of("b"));
+    let (both, (told, telling)) = (Arc::new(Barrier::new(2)), mpsc::channel());
+    for (mine, other) in [(a.clone(), b.clone()), (b, a)] {
+        let (both, told) = (Arc::clone(&both), told.clone());
+        std::thread::spawn(move || {
+            mine.atomic(|| {
+                both.wait();
+                drop(other.receipt());
+                drop(other.wait());
+            })
+            .unwrap();
+            told.send(()).unwrap();
+        });
+    }
+    for _ in 0..2 {
+        telling
+            .recv_timeout(std::time::Duration::from_secs(3))
+            .expect("no deadlock");
+    }
+}
