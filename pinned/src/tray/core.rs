@@ -53,6 +53,8 @@ pub(super) struct State<W> {
     pub(super) kicked: bool,
     /// The pump was to start while it was at work: it goes on should the item in hand turn out to be undelivered.
     pub(super) asked: bool,
+    /// The position of what was written to its row last; 0 for nothing.
+    pub(super) staged: u64,
     /// It replaced a row of another version, which may have left chunks (T9.5).
     pub(super) replaced: bool,
     pub(super) retirement: Option<Retirement>,
@@ -80,6 +82,7 @@ impl<W: Tray> State<W> {
             pump: Pump::Opening,
             kicked: false,
             asked: false,
+            staged: 0,
             replaced: false,
             retirement: None,
             sealed: false,
@@ -245,7 +248,7 @@ impl<W: Tray> Core<W> {
 
     fn stage_rows(
         &self,
-        state: &State<W>,
+        state: &mut State<W>,
         segment: &Segment<'_>,
         written: Vec<(TrayKey, EntryText)>,
         dropped: Vec<TrayKey>,
@@ -264,6 +267,7 @@ impl<W: Tray> Core<W> {
         for key in dropped {
             segment.stage_anew(key, None);
         }
+        state.staged = segment.position();
     }
 
     /// Takes the changes of the segment back. Values are made of what is stored here, by code of the user's: one that

@@ -47,7 +47,9 @@ pub trait Field: Send + 'static {
 
     /// The item in hand was not delivered after all: what was taken for it is back (T16.3).
     #[doc(hidden)]
-    fn return_takes(&mut self) {}
+    fn return_takes(&mut self) -> Result<(), BoxError> {
+        Ok(())
+    }
 
     /// A keyed admission begins: appends carry its key until it ends (T13.7, T13.8).
     #[doc(hidden)]

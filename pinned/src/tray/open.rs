@@ -53,6 +53,7 @@ pub(super) async fn open<W: Tray>(
         // A dead claim to work must not bring the instance back for ever (T9.6).
         if !existed || stale_mark {
             segment.stage(core.key.clone(), Some(state.image.to_state()));
+            state.staged = segment.position();
         }
         Ok(())
     })?;

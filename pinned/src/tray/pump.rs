@@ -121,6 +121,11 @@ impl<W: Tray> Core<W> {
                     if !self.settle_unless_cut().await? {
                         return Ok(());
                     }
+                    // Of an item that is gone: it must not answer for the next one (T13.13).
+                    self.segment(|state, _| {
+                        reserved::set_dispatches(&mut state.image, &[]);
+                        Ok(())
+                    })?;
                 }
                 Step::Drained { passivates } => {
                     running.ended();
@@ -287,9 +292,16 @@ impl<W: Tray> Core<W> {
             } else {
                 // It was no delivery (T16.3). Whoever kicks from here on starts the pump anew (T16.6).
                 reserved::set_attempts(&mut state.image, before);
-                state.value.fields(&mut |_, field| field.return_takes());
+                let mut returned = Ok(());
+                state.value.fields(&mut |_, field| {
+                    if returned.is_ok() {
+                        returned = field.return_takes();
+                    }
+                });
+                returned.map_err(TrayError::Refused)?;
                 state.pump = Pump::Idle;
-                state.kicked = state.asked;
+                // A command to delete found the pump at work (T15.2).
+                state.kicked = state.asked || reserved::is_condemned(&state.image);
             }
             Ok(())
         })?;

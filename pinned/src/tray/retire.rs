@@ -78,15 +78,16 @@ impl<W: Tray> Core<W> {
     /// The opening failed, or was given up: whoever has got a handle meanwhile finds a closed tray, and the next opening
     /// is the only one.
     pub(super) fn give_up(&self) {
-        let _ = self.look(|state| {
+        let staged = self.look(|state| {
             state.sealed = true;
             state.retirement = Some(Retirement {
                 ended: true,
                 ..Retirement::new(How::Closed)
             });
+            state.staged
         });
-        if let Some(trays) = self.trays.upgrade() {
-            trays.given_up();
+        if let (Ok(position @ 1..), Some(trays)) = (staged, self.trays.upgrade()) {
+            trays.given_up(&self.key, position);
         }
         self.changed.notify_waiters();
     }
@@ -188,16 +189,15 @@ impl<W: Tray> Core<W> {
                 // What is on its way yet would be written after it was looked for.
                 self.frontier.wait().await?;
                 let filter = RowFilter::tray(chunk_namespace(&self.key, field));
-                let rows = self
-                    .frontier
-                    .store()
-                    .list(self.frontier.claim(), filter)
-                    .await
-                    .map_err(|error| {
+                let listed = self.frontier.store().list(self.frontier.claim(), filter);
+                let rows = match listed.await {
+                    Ok(rows) => rows,
+                    Err(error) => {
                         // The row stays: nobody may write it before the next activation has deleted it (T15.4).
-                        self.frontier.fail(error.to_string().into());
-                        TrayError::Store(error)
-                    })?;
+                        self.frontier.fail_store(error);
+                        return Ok(self.frontier.wait().await?);
+                    }
+                };
                 let of_this = rows
                     .into_iter()
                     .filter(|row| is_chunk_of(&self.key.tray_id, &row.key.tray_id));

@@ -1,7 +1,6 @@
 //! The trays of one instance: which are declared, which are live, and opening and closing them (T8, T9, T17).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -31,8 +30,6 @@ pub(crate) struct Trays {
     state: Mutex<State>,
     /// Told when an opening ends.
     changed: Notify,
-    /// The position up to which openings that were given up may have enlisted something: whoever reads a row waits for it.
-    given_up: AtomicU64,
 }
 
 #[derive(Default)]
@@ -47,6 +44,8 @@ struct State {
     started: bool,
     /// What was opened before that, by the setup or by a hook: a row of it that was listed may be old.
     opened_early: HashSet<TrayKey>,
+    /// The positions of what openings that were given up wrote last to their rows: whoever reads one waits for it.
+    given_up: HashMap<TrayKey, u64>,
 }
 
 #[derive(Default)]
@@ -77,20 +76,29 @@ impl Trays {
             kinds,
             state: Mutex::default(),
             changed: Notify::new(),
-            given_up: AtomicU64::new(0),
         })
     }
 
-    /// An opening was given up. Its tray is sealed, and was never in the directory.
-    pub(super) fn given_up(&self) {
-        let position = self.frontier.position();
-        self.given_up.fetch_max(position, Ordering::AcqRel);
+    /// An opening was given up that has written to its row, at `position` last. Its tray is sealed, and was never in the
+    /// directory.
+    pub(super) fn given_up(&self, key: &TrayKey, position: u64) {
+        let mut state = self.state.lock();
+        let last = state.given_up.entry(key.clone()).or_default();
+        *last = position.max(*last);
     }
 
-    /// Waits until a row that is read has what openings that were given up wrote to it.
-    async fn catch_up(&self) -> Result<(), TrayError> {
-        let position = self.given_up.load(Ordering::Acquire);
-        Ok(self.frontier.wait_for(position).await?)
+    /// Waits until the row has what openings that were given up wrote to it. For these rows alone: an effect of the log may
+    /// open a tray, and must not wait for what is enlisted after it.
+    async fn catch_up(&self, key: &TrayKey) -> Result<(), TrayError> {
+        let Some(position) = self.state.lock().given_up.get(key).copied() else {
+            return Ok(());
+        };
+        self.frontier.wait_for(position).await?;
+        let mut state = self.state.lock();
+        if state.given_up.get(key) == Some(&position) {
+            state.given_up.remove(key);
+        }
+        Ok(())
     }
 
     pub(crate) fn frontier(&self) -> &Frontier {
@@ -190,7 +198,7 @@ impl Trays {
         absent: Absent,
     ) -> Result<Arc<dyn LiveTray>, TrayError> {
         let opened = async {
-            self.catch_up().await?;
+            self.catch_up(key).await?;
             let claim = self.frontier.claim();
             let row = self.frontier.store().get_tray(claim, key.clone()).await?;
             match row {
@@ -296,7 +304,11 @@ impl Trays {
     ///
     /// A row that no declaration knows, or that is not one of ours, and whatever the store says.
     pub(crate) async fn activate(self: &Arc<Self>) -> Result<(), TrayError> {
-        self.catch_up().await?;
+        // What the setup gave up may be marked.
+        let given_up = self.state.lock().given_up.values().copied().max();
+        if let Some(position) = given_up {
+            self.frontier.wait_for(position).await?;
+        }
         let store = self.frontier.store();
         let mut rows: Vec<Row> = store
             .list(self.frontier.claim(), RowFilter::marked())
@@ -337,20 +349,29 @@ impl Trays {
         key: TrayKey,
         row: Option<RowState>,
     ) -> Result<(), TrayError> {
-        match self.look_up(&key)? {
-            Found::Live(_) | Found::Retiring(_) => Ok(()),
-            Found::Absent(opening) => {
-                let turn = opening.lock.lock().await;
-                let absent = matches!(self.look_up(&key)?, Found::Absent(_));
-                let early = self.state.lock().opened_early.contains(&key);
-                let opened = match absent {
-                    true if early => self.open_again(&key, row.is_some()).await,
-                    true => self.open(key, row).await.map(drop),
-                    false => Ok(()),
-                };
-                drop(turn);
-                opened
-            }
+        loop {
+            let retiring = match self.look_up(&key)? {
+                Found::Live(_) => return Ok(()),
+                Found::Retiring(live) => live,
+                Found::Absent(opening) => {
+                    let turn = opening.lock.lock().await;
+                    match self.look_up(&key)? {
+                        Found::Live(_) => return Ok(()),
+                        Found::Retiring(live) => live,
+                        Found::Absent(_) => {
+                            let early = self.state.lock().opened_early.contains(&key);
+                            let opened = match early {
+                                true => self.open_again(&key, row.is_some()).await,
+                                false => self.open(key, row).await.map(drop),
+                            };
+                            drop(turn);
+                            return opened;
+                        }
+                    }
+                }
+            };
+            // It is opened again: nobody else would look after what it has to do.
+            retiring.ended().await;
         }
     }
 

@@ -26,7 +26,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::ReentrantMutex;
 
 use super::claim::{Claim, InstanceKey};
-use super::store::StateStore;
+use super::store::{StateStore, StoreError};
 use crate::error::BoxError;
 use log::{Dropped, LogCell};
 
@@ -205,6 +205,11 @@ impl Frontier {
     /// Fails the log from outside: an effect that cannot even be enlisted.
     pub(crate) fn fail(&self, error: BoxError) {
         self.shared.fail(FrontierFailure::Effect(error));
+    }
+
+    /// Fails the log as a write would: the store has failed, and what it holds is not known.
+    pub(crate) fn fail_store(&self, error: StoreError) {
+        self.shared.fail(FrontierFailure::Store(error));
     }
 
     /// The instance is gone: refuses what comes later, lets go of what is queued, and fails who waits (D17.5, D17.6).

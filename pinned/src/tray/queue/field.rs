@@ -129,9 +129,9 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Field for PersistentQueue
         self.forget_takes();
     }
 
-    fn return_takes(&mut self) {
-        // There are as many as there are.
-        let _ = self.untake(self.taken.len());
+    fn return_takes(&mut self) -> Result<(), BoxError> {
+        self.untake(self.taken.len())?;
+        self.refused.take().map_or(Ok(()), Err)
     }
 
     fn begin_keyed(&mut self, admission: &KeyedAdmission) {

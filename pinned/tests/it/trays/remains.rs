@@ -326,3 +326,66 @@ async fn a_target_that_is_declared_no_more_counts_as_cleaned() {
     settle().await;
     assert_eq!(world.work_row(), (false, "{}".to_owned()));
 }
+
+// D14.5: it waits for nothing that was enlisted after it.
+#[tokio::test(start_paused = true)]
+async fn an_effect_of_the_log_opens_a_tray_whatever_was_given_up_behind_it() {
+    let world = world().await;
+    let lane = world.lane().await;
+    let rooms = world.rooms().await;
+    let gate = world.shelf.hold("set work/~");
+    world.work().await.update(|work| work.done.set(1)).unwrap();
+    gate.reached().await;
+    let frontier = lane.context().frontier().unwrap();
+    let audit = world.rooms().await;
+    let audited = frontier
+        .enlist(async move { audit.get_or_create("audit").await.map(drop) })
+        .unwrap();
+    world
+        .script
+        .on_hook("first open", |_, _| std::future::pending());
+    let opening = spawn(async move { rooms.get_or_create("x").await.map(drop) });
+    settle().await;
+    opening.abort();
+    settle().await;
+    gate.open();
+    audited.await.expect("it ended");
+}
+
+// T15.2, T16.3
+#[tokio::test(start_paused = true)]
+async fn a_delete_comes_right_after_a_delivery_that_was_none() {
+    let world = world().await;
+    let gate = world.script.hold(1);
+    world
+        .script
+        .on(1, |_| async { Err(EvictionRequested.into()) });
+    let rooms = world.rooms().await;
+    let room = rooms.get_or_create("x").await.unwrap();
+    let _ = room.enqueue(1).unwrap();
+    settle().await;
+    let _ = room.delete().unwrap();
+    gate.open();
+    settle().await;
+    assert_eq!(world.row("rooms", "x"), None);
+}
+
+// T8.4: nobody else would look after what it has to do.
+#[tokio::test(start_paused = true)]
+async fn an_activation_opens_a_tray_again_that_is_closing() {
+    let shelf = Shelf::new();
+    put(&shelf, "rooms", "x", true, r#"{"queue":[{"n":1}]}"#).await;
+    put(&shelf, "rooms", "y", true, r#"{"queue":[{"n":2}]}"#).await;
+    let world = over(shelf).await;
+    world.script.on_hook("first open", |this, _| async move {
+        let y = this.trays(Lane::ROOMS)?.get("y").await?;
+        let _ = y.enqueue(3)?;
+        drop(y.close()?);
+        Ok(())
+    });
+    world.lane().await;
+    settle().await;
+    let mut seen = world.script.seen();
+    seen.sort_unstable();
+    assert_eq!(seen, [(1, 1), (2, 1), (3, 1)]);
+}
