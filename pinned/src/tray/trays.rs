@@ -82,7 +82,10 @@ impl Trays {
     /// An opening was given up that has written to its row, at `position` last. Its tray is sealed, and was never in the
     /// directory.
     pub(super) fn given_up(&self, key: &TrayKey, position: u64) {
+        let durable = self.frontier.durable();
         let mut state = self.state.lock();
+        // Ids are the clients' own: nothing is kept for longer than it is needed.
+        state.given_up.retain(|_, position| *position > durable);
         let last = state.given_up.entry(key.clone()).or_default();
         *last = position.max(*last);
     }

@@ -143,6 +143,10 @@ impl LogCell {
         log.enlisted + log.staged.len() as u64
     }
 
+    pub(super) fn durable(&self) -> u64 {
+        self.0.borrow().durable
+    }
+
     /// Whether anything may be enlisted.
     pub(super) fn check(&self) -> Result<(), FrontierError> {
         match &self.0.borrow().state {

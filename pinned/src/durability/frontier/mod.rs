@@ -157,6 +157,11 @@ impl Frontier {
         self.shared.position.load(Ordering::Acquire)
     }
 
+    /// The position up to which everything is durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.shared.log.lock().durable()
+    }
+
     /// Resolves once everything enlisted before the call is durable; at once when nothing is (D13.6).
     ///
     /// # Errors

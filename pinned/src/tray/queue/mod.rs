@@ -223,13 +223,10 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> PersistentQueue<T> {
 
     /// Changes the entry at `index` in place; `None` without one there.
     pub fn edit<R>(&mut self, index: usize, change: impl FnOnce(&mut T) -> R) -> Option<R> {
-        let (text, key, serial) = {
-            let item = self.items.get(index)?;
-            (Arc::clone(&item.text), item.key.clone(), item.serial)
-        };
+        let held = self.items.get(index)?.held();
         self.touch();
         // Before the change: should it panic, what it left half done is taken back.
-        self.undo.replaced(index, Held { text, key, serial });
+        self.undo.replaced(index, held);
         self.layout
             .edited(index, self.items.len(), &mut self.undo.layout);
         let item = self.items.get_mut(index)?;

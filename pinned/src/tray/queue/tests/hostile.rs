@@ -63,45 +63,11 @@ proptest! {
         let all: Vec<u64> = taken.iter().chain(&head).chain(chunks.iter().flatten()).chain(&tail).copied().collect();
         prop_assert_eq!(contents(&queue), all.clone());
         let mut model = Model { taken: VecDeque::new(), items: all.into() };
-        let mut committed = model.clone();
         disk.commit(&mut queue);
-        let mut next = 10;
-        let mut fresh = || { next += 1; next };
-        for op in ops {
-            match op {
-                Op::Push(count) => for _ in 0..=count / 4 { let n = fresh(); queue.push(n); model.items.push_back(n); },
-                Op::PushFront => { let n = fresh(); if queue.push_front(n).is_ok() { model.items.push_front(n); } }
-                Op::PopFront(count) => for _ in 0..=count / 4 { prop_assert_eq!(queue.pop_front(), model.items.pop_front()); },
-                Op::PopBack => prop_assert_eq!(queue.pop_back(), model.items.pop_back()),
-                Op::Remove(index) => prop_assert_eq!(queue.remove(index), model.items.remove(index)),
-                Op::Set(index) => { let n = fresh(); if queue.set(index, n).is_some() { model.items[index] = n; } }
-                Op::Edit(index) => { let n = fresh(); if queue.edit(index, |item| *item += n).is_some() { model.items[index] += n; } }
-                Op::Assign(count) => { let items: Vec<u64> = (0..count).map(|_| fresh()).collect(); queue.assign(items.clone()); model.items = items.into(); }
-                Op::Take(count) => if let Ok(taken) = queue.take_now(count) { for n in taken { prop_assert_eq!(Some(n), model.items.pop_front()); model.taken.push_back(n); } },
-                Op::TakeAll => { queue.take_all(); model.taken.append(&mut model.items); }
-                Op::Untake(count) => if queue.untake(count).is_ok() { for _ in 0..count { let n = model.taken.pop_back().unwrap(); model.items.push_front(n); } },
-                Op::AckTakes => { queue.commit_takes(); model.taken.clear(); }
-                Op::Commit => { disk.commit(&mut queue); committed = model.clone(); }
-                Op::RollBack => { queue.rollback().unwrap(); model = committed.clone(); }
-                Op::Reopen(_) => {
-                    queue = disk.open();
-                    disk.commit(&mut queue);
-                    model = committed.clone();
-                    let mut items = std::mem::take(&mut model.taken);
-                    items.append(&mut model.items);
-                    model.items = items;
-                    committed = model.clone();
-                }
-            }
-            prop_assert_eq!(contents(&queue), Vec::from(model.items.clone()));
-            prop_assert_eq!(queue.taken(), model.taken.len());
-            prop_assert_eq!(queue.layout.len(), queue.len());
-        }
-        disk.commit(&mut queue);
+        follow(ops, &mut disk, &mut queue, &mut model, false)?;
         let mut all = Vec::from(model.taken.clone());
         all.extend(model.items.iter());
         prop_assert_eq!(contents(&disk.open()), all);
-        prop_assert_eq!(disk.chunks.len(), queue.layout.lens.len());
     }
 
     /// A store without batches, torn after any write: what is read is the queue before or after the segment.
